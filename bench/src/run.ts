@@ -4,6 +4,7 @@ import { benchCli } from './cli.ts'
 import { benchCluster } from './cluster.ts'
 import { benchCurve } from './curve.ts'
 import { benchDatabase } from './database.ts'
+import { benchExternalEngines } from './external-engines.ts'
 import { benchFalsePositives } from './false-positives.ts'
 import { benchHistory } from './history.ts'
 import { benchHttpProcesses } from './http-processes.ts'
@@ -26,6 +27,7 @@ const benches: Record<string, (options: string[]) => Promise<Row[]>> = {
   cluster: benchCluster,
   curve: benchCurve,
   database: benchDatabase,
+  'external-engines': benchExternalEngines,
   'false-positives': benchFalsePositives,
   history: benchHistory,
   'http-processes': benchHttpProcesses,

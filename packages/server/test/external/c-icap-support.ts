@@ -1,0 +1,115 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findProgram } from '../../src/engines/clamav/installation.ts'
+import { waitFor } from '../support/wait-for.ts'
+
+const program = '/usr/bin/c-icap'
+const modules = ['x86_64', 'aarch64'].map((name) => `/usr/lib/${name}-linux-gnu/c_icap`).find(existsSync) ?? ''
+const isRoot = process.getuid?.() === 0
+
+/** The reason to skip tests with the real c-icap, or false. */
+export const whyNoCIcap: string | false =
+  (!existsSync(program) || !existsSync(join(modules, 'virus_scan.so'))) &&
+  'c-icap is not installed: apt-get install c-icap libc-icap-mod-virus-scan'
+
+/** c-icap with its service virus_scan on a clamd with Assay's test signatures. */
+export async function startCIcap() {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-c-icap-'))
+  for (const name of ['scratch', 'database']) mkdirSync(join(dir, name))
+  chmodSync(dir, 0o755)
+  cpSync(new URL('../../signatures/assay.ndb', import.meta.url).pathname, join(dir, 'database', 'assay.ndb'))
+  writeFileSync(join(dir, 'clamd.conf'), toClamdConfig(dir))
+  const port = await findFreePort()
+  writeFileSync(join(dir, 'c-icap.conf'), toConfig(dir, port))
+  const clamd = spawn(findProgram('clamd') ?? 'clamd', ['-c', join(dir, 'clamd.conf')], { stdio: 'ignore' })
+  await waitFor(() => existsSync(join(dir, 'clamd.sock')))
+  let server = await startServer(dir, port)
+
+  return {
+    port,
+    /** Signals c-icap, the process that starts others and those. */
+    signal: (name: NodeJS.Signals) => process.kill(-(server.pid as number), name),
+    signalClamd: (name: NodeJS.Signals) => clamd.kill(name),
+    /** Contents that c-icap has received and not answered. */
+    countHeld: () => readdirSync(join(dir, 'scratch')).filter((name) => name.startsWith('CI_TMP')).length,
+    /** Starts c-icap again after its end. */
+    async restart() {
+      server = await startServer(dir, port)
+    },
+    async stop() {
+      await end(server, -(server.pid as number))
+      await end(clamd)
+      rmSync(dir, { recursive: true })
+    },
+  }
+}
+
+async function startServer(dir: string, port: number): Promise<ChildProcess> {
+  const child = spawn(program, ['-N', '-f', join(dir, 'c-icap.conf')], { stdio: 'ignore', detached: true })
+  let isOpen = false
+  const tryPort = () => {
+    const socket = connect({ port, host: '127.0.0.1' }, () => {
+      isOpen = true
+      socket.destroy()
+    })
+    socket.on('error', () => {})
+  }
+  await waitFor(() => {
+    if (!isOpen) tryPort()
+    return isOpen
+  })
+  return child
+}
+
+async function end(child: ChildProcess, pid = child.pid as number) {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  process.kill(pid, 'SIGKILL')
+  await ended
+}
+
+const toClamdConfig = (dir: string) => `Foreground yes
+LocalSocket ${dir}/clamd.sock
+DatabaseDirectory ${dir}/database
+TemporaryDirectory ${dir}/scratch
+${isRoot ? 'User root\n' : ''}`
+
+/** `avscan` has no limit on the size, and answers only when its scan has ended; `limited` is as Debian ships it. */
+const toConfig = (dir: string, port: number) => `PidFile ${dir}/c-icap.pid
+CommandsSocket ${dir}/c-icap.ctl
+Port 127.0.0.1:${port}
+MaxKeepAliveRequests -1
+StartServers 1
+MaxServers 1
+ThreadsPerChild 8
+MinSpareThreads 1
+MaxSpareThreads 8
+${isRoot ? 'User root\nGroup root\n' : ''}TmpDir ${dir}/scratch
+ServerLog ${dir}/server.log
+AccessLog ${dir}/access.log
+ModulesDir ${modules}
+ServicesDir ${modules}
+TemplateDir /usr/share/c_icap/templates/
+LoadMagicFile /etc/c-icap/c-icap.magic
+Module common clamd_mod.so
+clamd_mod.ClamdSocket ${dir}/clamd.sock
+Service antivirus_module virus_scan.so
+ServiceAlias avscan virus_scan?allow204=on&sizelimit=off&mode=simple
+ServiceAlias limited virus_scan
+virus_scan.ScanFileTypes TEXT DATA EXECUTABLE ARCHIVE GIF JPEG MSOFFICE
+virus_scan.SendPercentData 5
+virus_scan.StartSendPercentDataAfter 2M
+virus_scan.MaxObjectSize 5M
+virus_scan.DefaultEngine clamd
+`
+
+async function findFreePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
