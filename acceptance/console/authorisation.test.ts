@@ -24,7 +24,9 @@ const routesByAccess: [RoleName[], string][] = [
   [everybody, 'findLink acceptLink signIn getSso startSso finishSso'],
   [people, 'getSession listSessions signOut signOutEverywhere changePassword startTotp confirmTotp'],
   [people, 'linkSso unlinkSso endSession chooseAccount renewRecoveryCodes removeTotp'],
-  [accountRoles, 'getAccountActivity'],
+  [accountRoles, 'getAccountActivity listAccountRevisions getRevisionWebhook'],
+  [owners, 'setRevisionWebhook'],
+  [operators, 'listHashLists removeHashList listRevisions'],
   [
     accountRoles,
     'getOverview listScans getScan getReceipt getUsage listKeys createKey rotateKey restrictKey revokeKey',

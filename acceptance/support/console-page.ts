@@ -7,6 +7,7 @@ export const accountPages: Record<string, string> = {
   '/': 'Overview',
   '/scan': 'Scan',
   '/history': 'History',
+  '/revisions': 'Revisions',
   '/usage': 'Usage',
   '/keys': 'API keys',
   '/webhooks': 'Webhooks',
@@ -25,6 +26,7 @@ export const operatorPages: Record<string, string> = {
   '/operator/alerts': 'Alerts',
   '/operator/signatures': 'Signatures and models',
   '/operator/lists': 'Allow and block',
+  '/operator/hash-lists': 'Hash lists',
   '/operator/audit': 'Audit log',
   '/operator/system': 'System',
 }

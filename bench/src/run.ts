@@ -6,6 +6,7 @@ import { benchCurve } from './curve.ts'
 import { benchDatabase } from './database.ts'
 import { benchExternalEngines } from './external-engines.ts'
 import { benchFalsePositives } from './false-positives.ts'
+import { benchHashes } from './hashes.ts'
 import { benchHistory } from './history.ts'
 import { benchHttpProcesses } from './http-processes.ts'
 import { benchJail } from './jail.ts'
@@ -29,6 +30,7 @@ const benches: Record<string, (options: string[]) => Promise<Row[]>> = {
   database: benchDatabase,
   'external-engines': benchExternalEngines,
   'false-positives': benchFalsePositives,
+  hashes: benchHashes,
   history: benchHistory,
   'http-processes': benchHttpProcesses,
   jail: benchJail,

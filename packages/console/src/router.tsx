@@ -64,7 +64,7 @@ function SignedIn() {
 }
 
 /** Pages that a suspended account cannot use; the page Account shows the reason. */
-const accountPaths = new Set(['/', '/scan', '/history', '/usage', '/keys', '/webhooks', '/alerts'])
+const accountPaths = new Set(['/', '/scan', '/history', '/revisions', '/usage', '/keys', '/webhooks', '/alerts'])
 
 /** Navigates once. The Navigate component of the router would navigate again whenever the address changes. */
 function Redirect({ to, back }: { to: string; back?: string }) {
@@ -89,6 +89,7 @@ const pages = [
   page('/', () => import('./pages/account/home.tsx'), 'HomePage'),
   page('/scan', () => import('./pages/account/scan.tsx'), 'ScanPage'),
   page('/history', () => import('./pages/account/history.tsx'), 'HistoryPage'),
+  page('/revisions', () => import('./pages/account/revisions.tsx'), 'RevisionsPage'),
   page('/usage', () => import('./pages/account/usage.tsx'), 'UsagePage'),
   page('/keys', () => import('./pages/account/keys.tsx'), 'KeysPage'),
   page('/webhooks', () => import('./pages/account/webhooks.tsx'), 'WebhooksPage'),
@@ -104,6 +105,7 @@ const pages = [
   page('/operator/alerts', () => import('./pages/alerts/alerts.tsx'), 'OperatorAlertsPage'),
   page('/operator/signatures', () => import('./pages/operator/signatures.tsx'), 'SignaturesPage'),
   page('/operator/lists', () => import('./pages/operator/lists.tsx'), 'ListsPage'),
+  page('/operator/hash-lists', () => import('./pages/operator/hash-lists.tsx'), 'HashListsPage'),
   page('/operator/audit', () => import('./pages/operator/audit.tsx'), 'AuditPage'),
   page('/operator/system', () => import('./pages/operator/system.tsx'), 'SystemPage'),
 ]

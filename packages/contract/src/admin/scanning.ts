@@ -1,7 +1,21 @@
 import type { Static } from 'typebox'
 import { ScanResult } from '../schemas.ts'
 import { Type } from '../type.ts'
-import { count, day, flag, id, nullable, page, pageQuery, scanKind, scanStatus, sha256, text, time } from './fields.ts'
+import {
+  count,
+  day,
+  flag,
+  id,
+  nullable,
+  oneOf,
+  page,
+  pageQuery,
+  scanKind,
+  scanStatus,
+  sha256,
+  text,
+  time,
+} from './fields.ts'
 
 export const ScanRow = Type.Object({
   id,
@@ -15,6 +29,9 @@ export const ScanRow = Type.Object({
   key_name: nullable(text),
   created_at: time,
   completed_at: nullable(time),
+  /** The status of the last revision, and its time; null without one. */
+  revised_status: nullable(oneOf('clean', 'threat', 'error')),
+  revised_at: nullable(time),
 })
 export type ScanRow = Static<typeof ScanRow>
 export const ScanPage = page(ScanRow)

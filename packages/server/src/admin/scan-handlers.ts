@@ -47,6 +47,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
       const id = getId(call, 'scan')
       const scan = requireFound(await history.find(accountId, id), 'scan')
       const deliveriesOfScan = await history.listDeliveriesOf(accountId, id)
+      const revisions = await history.listRevisionsOf(id)
       const completedAt = scan.completedAt
       return {
         scan: toScanResult(scan),
@@ -56,11 +57,18 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
           ...(completedAt === null
             ? []
             : [{ at: completedAt.toISOString(), event: scan.status, detail: scan.signals?.join(', ') ?? null }]),
-          ...deliveriesOfScan.map(({ createdAt, state, url }) => ({
-            at: createdAt.toISOString(),
-            event: `webhook ${state}`,
-            detail: url,
-          })),
+          ...[
+            ...revisions.map(({ at, status, reason }) => ({
+              at: at.toISOString(),
+              event: `revised to ${status}`,
+              detail: reason,
+            })),
+            ...deliveriesOfScan.map(({ createdAt, state, url }) => ({
+              at: createdAt.toISOString(),
+              event: `webhook ${state}`,
+              detail: url,
+            })),
+          ].sort((a, b) => a.at.localeCompare(b.at)),
         ],
         deliveries: deliveriesOfScan.map((delivery) => delivery.id),
       }
@@ -131,6 +139,8 @@ const toRow = (scan: RecordedScan): ScanRow => ({
   key_name: scan.keyName,
   created_at: scan.createdAt.toISOString(),
   completed_at: scan.completedAt?.toISOString() ?? null,
+  revised_status: (scan.metadata?.revised_status as ScanRow['revised_status']) ?? null,
+  revised_at: scan.metadata?.revised_at ?? null,
 })
 
 const toFilter = ({ status, kind, key, name, from, to, hash }: ScanFilter): HistoryFilter => ({

@@ -7,6 +7,7 @@ import type { Handlers } from '../admin/call.ts'
 import { registerConsole } from '../admin/console-files.ts'
 import { makeJobHandlers } from '../admin/job-handlers.ts'
 import { makeKeyHandlers } from '../admin/key-handlers.ts'
+import { makeKnowledgeHandlers } from '../admin/knowledge-handlers.ts'
 import { makeListHandlers } from '../admin/list-handlers.ts'
 import { makeOperatorAccountHandlers } from '../admin/operator-account-handlers.ts'
 import { makeOperatorHandlers } from '../admin/operator-handlers.ts'
@@ -102,6 +103,7 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     ...makeOperatorHandlers(shared),
     ...makeJobHandlers({ ...shared, operations }),
     ...makeListHandlers({ ...shared, lists: scanning.lists.store, refreshLists: scanning.lists.refresh }),
+    ...makeKnowledgeHandlers({ ...shared, ...storage, policy: useCases.policy }),
     ...makeSystemHandlers({ ...status, audit: auth.audit }),
     ...makeSourceHandlers({ sources: storage.sources, onSourceDue: () => afterCommit(background.onSourceDue) }),
   }

@@ -45,6 +45,11 @@ export function ResultCard({ result, name, children }: { result: ScanResult; nam
       </header>
       {signals.length > 0 && <Signals signals={signals} />}
       {metadata.reason !== undefined && <p className="rounded-lg bg-sunk px-4 py-3 break-words">{metadata.reason}</p>}
+      {metadata.revised_status !== undefined && (
+        <Notice tone="warning">
+          Revised to {metadata.revised_status} on {toDateTime(metadata.revised_at ?? '')}. {metadata.revised_reason}.
+        </Notice>
+      )}
       {metadata.degraded !== undefined && (
         <Notice tone="warning">Scanned by a degraded service: {metadata.degraded}</Notice>
       )}
@@ -94,6 +99,9 @@ const shownElsewhere = new Set([
   'test',
   'reason',
   'degraded',
+  'revised_status',
+  'revised_at',
+  'revised_reason',
   'location',
   'frame_index',
   'frames_scanned',

@@ -30,7 +30,20 @@ export function ScanTable({ scans, caption }: { scans: ScanRow[]; caption: strin
             </span>
           ),
         },
-        { title: 'Verdict', cell: ({ status }) => <Verdict status={status} /> },
+        {
+          title: 'Verdict',
+          cell: ({ status, revised_status }) => (
+            <span className="flex flex-wrap items-center gap-1.5">
+              <Verdict status={status} />
+              {revised_status !== null && (
+                <>
+                  <span className="text-soft">now</span>
+                  <Verdict status={revised_status} />
+                </>
+              )}
+            </span>
+          ),
+        },
         { title: 'Kind', cell: ({ scan_type }) => kindNames[scan_type], isExtra: true },
         { title: 'Size', cell: ({ content_length }) => toBytes(content_length), isNumber: true, isExtra: true },
         { title: 'Key', cell: ({ key_name }) => key_name ?? 'Unknown', isExtra: true },

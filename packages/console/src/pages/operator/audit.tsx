@@ -26,6 +26,7 @@ const subjects: [prefix: string, label: string][] = [
   ['password.', 'Passwords'],
   ['totp.', 'Authenticator apps'],
   ['list.', 'Allow and block'],
+  ['hashes.', 'Hash lists'],
   ['signatures.', 'Signatures'],
   ['job.', 'Jobs'],
   ['webhook', 'Webhooks'],

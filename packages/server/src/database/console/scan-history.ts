@@ -35,6 +35,9 @@ export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
       return row ?? { delivered: 0, failed: 0, waiting: 0 }
     },
 
+    listRevisionsOf: (scanId) =>
+      listRows(pool, 'select status, reason, at from scan_revisions where scan_id = $1 order by id', [scanId]),
+
     listDeliveriesOf: (accountId, scanId) =>
       listRows(
         pool,

@@ -35,6 +35,8 @@ export type ScanHistory = {
   countByDay(accountId: string, since: Date): Promise<UsageRow[]>
   listRejectedRequests(accountId: string, since: Date): Promise<RejectedRequests[]>
   countWebhooks(accountId: string, since: Date): Promise<{ delivered: number; failed: number; waiting: number }>
+  /** The revisions of a scan, oldest first. */
+  listRevisionsOf(scanId: string): Promise<{ status: string; reason: string; at: Date }[]>
   /** The webhook deliveries of a scan, oldest first. */
   listDeliveriesOf(
     accountId: string,

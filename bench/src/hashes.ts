@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openEmbedded } from '../../packages/server/src/database/embedded/open-embedded.ts'
+import { makeHashListStore } from '../../packages/server/src/database/hash-list-store.ts'
+import { makeRevisionStore } from '../../packages/server/src/database/revision-store.ts'
+import { decideRevision, makeRevisionBody } from '../../packages/server/src/domain/knowledge/revise.ts'
+import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
+import type { Row } from './results.ts'
+import { openArchive } from './stored-archive.ts'
+
+const size = Number(process.env.ASSAY_BENCH_HASHES ?? 5_000_000)
+const results = 100_000
+const lookups = 20_000
+const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+const megabyte = 1024 * 1024
+
+/** Import and lookup of a list of 5 million hashes, and its comparison with 100,000 results. */
+export async function benchHashes(): Promise<Row[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
+  const log = makeLogger({ level: 'warn', region: 'bench' })
+  const server = await openEmbedded({ dataDir, as: 'command', log })
+  const archive = await openArchive(server.url, results, log)
+  const { pool } = archive.database
+  try {
+    const { rows: stored } = await pool.query<{ hash: string }>(
+      `select metadata ->> 'hash_sha256' as hash from scans order by random() limit 3`,
+    )
+    const file = join(dataDir, 'hashes.csv')
+    const known = await writeList(file, [stored[0]?.hash ?? '', stored[1]?.hash ?? ''])
+    const url = server.url.replace(/\/\w+(?=\?|$)/, `/stored_${results}`)
+    const idle = await runCommand(dataDir, url, ['hashes', 'list'])
+    const command = ['hashes', 'import', file, '--list', 'bench', '--verdict', 'bad', '--name-column', 'name']
+    const imported = await runCommand(dataDir, url, command)
+
+    const store = makeHashListStore(archive.database)
+    const rssBefore = process.memoryUsage.rss()
+    const times = await lookUp(store.findHash, known)
+    const grown = process.memoryUsage.rss() - rssBefore
+    const large = await revise(archive.database, 2)
+    const id = await store.beginImport({ name: 'small', verdict: 'bad', origin: 'import', createdBy: 'bench' })
+    await store.addHashes(id, { hashes: Buffer.from(stored[2]?.hash ?? '', 'hex'), names: [null] })
+    await store.sortHashes(id)
+    await store.activate(id)
+    const small = await revise(archive.database, 1)
+    return [
+      {
+        what: `import of ${size} hashes`,
+        ours: `${(imported.ms / 1000).toFixed(0)} s, ${imported.cpuSeconds.toFixed(1)} s of processor time of the command`,
+        against: '180 s',
+        ratio: imported.ms / 180_000,
+        wanted: 'below 1',
+      },
+      {
+        what: 'memory of the import, at most',
+        ours: `${(imported.peakBytes / megabyte).toFixed(0)} MB`,
+        against: `a command that imports nothing: ${(idle.peakBytes / megabyte).toFixed(0)} MB`,
+        ratio: imported.peakBytes / idle.peakBytes,
+        wanted: 'less than 100 MB more',
+      },
+      {
+        what: `lookup among ${size} hashes, one at a time`,
+        ours: `p50 ${toPercentile(times, 0.5)} ms, p99 ${toPercentile(times, 0.99)} ms`,
+        against: '1 ms',
+        ratio: Number(toPercentile(times, 0.99)),
+        wanted: 'p99 below 1',
+      },
+      {
+        what: `growth of the process that looked up ${lookups} hashes`,
+        ours: `${(grown / megabyte).toFixed(0)} MB`,
+        against: '100 MB',
+        ratio: grown / megabyte / 100,
+        wanted: 'below 1',
+      },
+      toRevisionRow(`the list of ${size} hashes, 2 of them stored`, large),
+      toRevisionRow('a list of one hash', small),
+    ]
+  } finally {
+    await archive.close()
+    await server.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+const toRevisionRow = (what: string, ms: number): Row => ({
+  what: `revision of ${results} results by ${what}`,
+  ours: `${ms.toFixed(0)} ms`,
+  against: '',
+  ratio: undefined,
+  wanted: '',
+})
+
+/** Writes the file, with the given hashes in its middle, and returns some of its hashes. */
+async function writeList(path: string, given: string[]): Promise<string[]> {
+  const out = createWriteStream(path)
+  const known: string[] = []
+  out.write('sha256,name\n')
+  const perPiece = 10_000
+  for (let n = 0; n < size; n += perPiece) {
+    const bytes = randomBytes(32 * perPiece)
+    let text = n === 0 ? given.map((hash) => `${hash},Family.Given\n`).join('') : ''
+    for (let row = n === 0 ? given.length : 0; row < perPiece; row++) {
+      const hash = bytes.toString('hex', row * 32, row * 32 + 32)
+      if (row % 250 === 7) known.push(hash)
+      text += `${hash},Family.${row}\n`
+    }
+    if (!out.write(text)) await once(out, 'drain')
+  }
+  out.end()
+  await once(out, 'close')
+  return known
+}
+
+/** Runs a command of the operator's program, and watches the memory and processor time of its process. */
+async function runCommand(dataDir: string, url: string, args: string[]) {
+  const env = { ...process.env, ASSAY_DATA_DIR: dataDir, ASSAY_DATABASE_URL: url }
+  const startedAt = performance.now()
+  const child = spawn(process.execPath, [main, ...args, '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  let peakBytes = 0
+  let cpuSeconds = 0
+  const watch = setInterval(() => {
+    try {
+      const [, peak = '0'] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? []
+      peakBytes = Math.max(peakBytes, Number(peak) * 1024)
+      const [, , , , , , , , , , , , , user = '0', system = '0'] = readFileSync(
+        `/proc/${child.pid}/stat`,
+        'utf8',
+      ).split(' ')
+      cpuSeconds = (Number(user) + Number(system)) / 100
+    } catch {
+      // The process has ended.
+    }
+  }, 20)
+  const [code] = await once(child, 'exit')
+  clearInterval(watch)
+  assert.equal(code, 0, args.join(' '))
+  return { ms: performance.now() - startedAt, peakBytes, cpuSeconds }
+}
+
+/** Looks up known and unknown hashes in turn, and returns the milliseconds of each, sorted. */
+async function lookUp(find: (sha256: string) => Promise<unknown>, known: string[]): Promise<number[]> {
+  const times: number[] = []
+  for (let n = 0; n < lookups; n++) {
+    const isKnown = n % 2 === 0
+    const hash = isKnown ? (known[randomInt(known.length)] ?? '') : randomBytes(32).toString('hex')
+    const startedAt = performance.now()
+    const found = await find(hash)
+    times.push(performance.now() - startedAt)
+    assert.equal(found !== undefined, isKnown)
+  }
+  return times.sort((a, b) => a - b)
+}
+
+const toPercentile = (sorted: number[], share: number) => (sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(2)
+
+/** Does the work that is due, as the worker does, and returns how long it took. */
+async function revise(database: Parameters<typeof makeHashListStore>[0], expected: number): Promise<number> {
+  const revisions = makeRevisionStore({ ...database, decide: decideRevision, makeBody: makeRevisionBody })
+  const startedAt = performance.now()
+  const [claimed] = await revisions.claim(600_000)
+  assert(claimed)
+  let revised = 0
+  for (;;) {
+    const piece = await revisions.runPiece(claimed)
+    revised += piece.revised
+    if (piece.state === 'done') break
+  }
+  assert.equal(revised, expected)
+  return performance.now() - startedAt
+}
