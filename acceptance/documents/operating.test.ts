@@ -64,7 +64,7 @@ describe('an operator', { skip }, () => {
   })
 
   followDocument({
-    documents: ['operating', 'settings', 'operator-commands', 'engines'].map((name) => `docs/${name}.md`),
+    documents: ['operating', 'settings', 'operator-commands', 'engines', 'knowledge'].map((name) => `docs/${name}.md`),
     test: import.meta.filename,
     dir,
     env: {
