@@ -1,5 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +45,7 @@ export async function startCIcap() {
     signal: (name: NodeJS.Signals) => process.kill(-(server.pid as number), name),
     signalClamd: (name: NodeJS.Signals) => clamd.kill(name),
     /** Contents that c-icap has received and not answered. */
-    countHeld: () => readdirSync(join(dir, 'scratch')).filter((name) => name.startsWith('CI_TMP')).length,
+    countHeld: () => listOpenFiles(server.pid as number).filter((path) => path.startsWith(join(dir, 'scratch'))).length,
     /** Starts c-icap again after its end. */
     async restart() {
       server = await startServer(dir, port)
@@ -62,6 +73,15 @@ async function startServer(dir: string, port: number): Promise<ChildProcess> {
     return isOpen
   })
   return child
+}
+
+/** Files that the children of a process have open, also those without a name. */
+function listOpenFiles(pid: number): string[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ')
+  return children.flatMap((child) => {
+    const fds = `/proc/${child}/fd`
+    return readdirSync(fds).map((fd) => readlinkSync(join(fds, fd)))
+  })
 }
 
 async function end(child: ChildProcess, pid = child.pid as number) {
