@@ -109,6 +109,7 @@ export function makeSessions({ count, ...deps }: ClientDeps & { count: number })
   async function run(scan: () => Promise<string>, work: Work): Promise<string> {
     await waitForTurn(work)
     try {
+      work.signal.throwIfAborted()
       return await measureUse(deps, work, scan)
     } finally {
       permits.release(1, work)

@@ -39,17 +39,19 @@ function openClamdAdapter(address: ClamdAddress, concurrency: number): ExternalA
   let version: string | undefined
   let knownUntil = 0
 
-  /** The version is of interest, but a scan does not fail without it. */
+  /** No scan waits for the version. */
   async function refreshVersion() {
     if (performance.now() < knownUntil) return
     knownUntil = performance.now() + versionMs
     version = await client.sendCommand('VERSION', versionTimeoutMs).then(toVersion, () => undefined)
   }
+  void refreshVersion()
 
   return {
     async scan(content, { signal }) {
-      const [reply] = await Promise.all([client.scan(content, { signal }), refreshVersion()])
-      return { ...toAnswer(reply), version }
+      void refreshVersion()
+      const answer = toAnswer(await client.scan(content, { signal }))
+      return { ...answer, version }
     },
     async close() {
       client.close()

@@ -16,6 +16,7 @@ export function makeOptionReader(table: EngineTable, mistakes: string[]) {
   return {
     /** Adds a mistake that concerns one option: `must be ...`. */
     note,
+    has: (option: string): boolean => find(option) !== undefined,
     /** A text, undefined when it is not set. */
     text,
     /** Like `text`, for an option without which the engine cannot work. `example` completes "add option = ...". */
