@@ -38,6 +38,7 @@ test('create gives an account as ordered, with a key and a secret that nothing s
     sexy: 'threat',
     download_hosts: null,
     revision_url: null,
+    verdict_policy: null,
     expires_at: '2099-01-31T12:00:00.000Z',
     state: 'active',
     suspended_reason: null,

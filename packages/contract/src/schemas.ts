@@ -25,6 +25,9 @@ export const TestAnswer = Type.Unsafe<(typeof testAnswers)[number]>({
 })
 export type TestAnswer = Static<typeof TestAnswer>
 
+const metadataText =
+  'Hashes and scores. Where external engines are configured, `engines` is JSON text: a list of objects with name, version, verdict and milliseconds.'
+
 export const ScanResult = Type.Object({
   id: Type.String({ format: 'uuid', description: 'Identifier of the scan job' }),
   scan_type: JobType,
@@ -34,7 +37,7 @@ export const ScanResult = Type.Object({
   signals: Type.Optional(
     nullable(Type.Array(Type.String(), { description: 'Names of the threats found, or the reason for an error' })),
   ),
-  metadata: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { description: 'Hashes and scores' }))),
+  metadata: Type.Optional(nullable(Type.Record(Type.String(), Type.String(), { description: metadataText }))),
   created_at: Type.String({ format: 'date-time', description: 'Time the job was first submitted' }),
   completed_at: Type.Optional(nullable(Type.String({ format: 'date-time', description: 'Time the job completed' }))),
   content_name: Type.Optional(Type.String({ description: 'Name of the content, if known' })),

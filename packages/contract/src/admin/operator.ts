@@ -37,6 +37,28 @@ export const Status = Type.Object({
       is_up: flag,
     }),
   ),
+  /** Engines of the operator outside of Assay, on this node. */
+  external_engines: Type.Array(
+    Type.Object({
+      name: text,
+      /** As in assay.toml, such as `clamd`. */
+      kind: text,
+      version: nullable(text),
+      is_required: flag,
+      /** Whether the circuit breaker is open: the engine does not answer. */
+      is_open: flag,
+      fault: nullable(text),
+      scans: count,
+      failures: count,
+      p50_ms: nullable(Type.Number()),
+      p99_ms: nullable(Type.Number()),
+    }),
+  ),
+  /** Content that some engines of this node called a threat and others clean, since its start. */
+  disagreements: Type.Object({
+    count,
+    recent: Type.Array(Type.Object({ at: time, sha256: text, status: text, found: text, clean: text })),
+  }),
   queue: Type.Object({ waiting: count, running: count, oldest_seconds: Type.Number(), settled_last_minute: count }),
   webhooks: Type.Object({ waiting: count, late_seconds: Type.Number() }),
   latency: Type.Object({ requests: count, p50_ms: nullable(Type.Number()), p99_ms: nullable(Type.Number()) }),

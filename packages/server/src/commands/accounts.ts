@@ -12,6 +12,7 @@ import {
   readHosts,
   readId,
   readName,
+  readPolicy,
   readRate,
   readReason,
   requireFound,
@@ -36,6 +37,7 @@ type CreateOptions = {
   expires?: Date
   sexy?: Sexy
   downloadHosts?: string[]
+  policy?: string
   testKey?: boolean
 }
 type UpdateOptions = {
@@ -47,9 +49,11 @@ type UpdateOptions = {
   sexy?: Sexy
   downloadHosts?: string[] | 'none'
   revisionUrl?: string
+  policy?: string
 }
 
 const hostsHelp = 'hosts that URLs may be downloaded from, such as files.example.com,*.example.org'
+const policyHelp = 'findings that are a threat: any, or quorum and a number, such as "quorum 2" (docs/more-engines.md)'
 const sexyVerdicts = ['threat', 'clean'] as const
 type Sexy = (typeof sexyVerdicts)[number]
 
@@ -64,9 +68,10 @@ export function makeAccountsCommand(): Command {
     .option('--expires <date>', 'end of the subscription', readDate)
     .addOption(newSexyOption())
     .option('--download-hosts <hosts>', hostsHelp, readHosts)
+    .option('--policy <policy>', policyHelp, readPolicy)
     .option('--test-key', 'make the first key a test key, which neither scans nor charges (docs/test-mode.md)')
     .action(async (options: CreateOptions, command: Command) => {
-      const { name, plan, credits, rate, expires, sexy, downloadHosts, testKey } = options
+      const { name, plan, credits, rate, expires, sexy, downloadHosts, policy, testKey } = options
       const { account, apiKey, webhookSecret } = await changeStores(async ({ registration }, audit) => {
         const registered = await registration.register({
           name,
@@ -76,6 +81,7 @@ export function makeAccountsCommand(): Command {
           ...(expires === undefined ? {} : { expiresAt: expires }),
           ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
           ...(downloadHosts === undefined ? {} : { downloadHosts }),
+          ...(policy === undefined ? {} : { verdictPolicy: policy }),
           isTest: testKey === true,
         })
         const { id } = registered.account
@@ -110,18 +116,10 @@ export function makeAccountsCommand(): Command {
     .addOption(newSexyOption())
     .option('--download-hosts <hosts>', `${hostsHelp}, or none`, orNone(readHosts))
     .option('--revision-url <url>', 'address that gets a webhook when a result is revised, or none')
+    .option('--policy <policy>', `${policyHelp}, or none for that of the installation`, orNone(readPolicy))
     .action(async (id: string, options: UpdateOptions, command: Command) => {
-      const { name, plan, credits, rate, expires, sexy, downloadHosts, revisionUrl } = options
-      const change: AccountChange = {
-        ...(name === undefined ? {} : { name }),
-        ...(plan === undefined ? {} : { plan }),
-        ...(credits === undefined ? {} : { credits: toNullable(credits) }),
-        ...(rate === undefined ? {} : { rate: toNullable(rate) }),
-        ...(expires === undefined ? {} : { expiresAt: toNullable(expires) }),
-        ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
-        ...(downloadHosts === undefined ? {} : { downloadHosts: toNullable(downloadHosts) }),
-        ...(revisionUrl === undefined ? {} : { revisionUrl: readRevisionUrl(revisionUrl) }),
-      }
+      const { plan } = options
+      const change = toChange(options)
       const changed = await changeStores(async (stores, audit) => {
         if (plan !== undefined) await stores.registration.requirePlan(plan)
         return updateAccount(stores, audit, id, change)
@@ -144,6 +142,21 @@ export function makeAccountsCommand(): Command {
   return accounts
 }
 
+function toChange(options: UpdateOptions): AccountChange {
+  const { name, plan, credits, rate, expires, sexy, downloadHosts, revisionUrl, policy } = options
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(plan === undefined ? {} : { plan }),
+    ...(credits === undefined ? {} : { credits: toNullable(credits) }),
+    ...(rate === undefined ? {} : { rate: toNullable(rate) }),
+    ...(expires === undefined ? {} : { expiresAt: toNullable(expires) }),
+    ...(sexy === undefined ? {} : { flagsSexy: sexy === 'threat' }),
+    ...(downloadHosts === undefined ? {} : { downloadHosts: toNullable(downloadHosts) }),
+    ...(revisionUrl === undefined ? {} : { revisionUrl: readRevisionUrl(revisionUrl) }),
+    ...(policy === undefined ? {} : { verdictPolicy: toNullable(policy) }),
+  }
+}
+
 async function updateAccount({ accounts }: Stores, audit: CommandAudit, id: string, change: AccountChange) {
   const account = await accounts.updateAccount(id, change)
   const more = { accountId: id, detail: JSON.stringify(change) }
@@ -163,6 +176,7 @@ export function printAccount(command: Command, found: Account | undefined, id: s
     'sexy images': toSexy(account),
     'download hosts': account.downloadHosts?.join(', ') ?? 'all public hosts',
     'revision webhook': account.revisionUrl ?? 'none',
+    ...(account.verdictPolicy === null ? {} : { 'verdict policy': account.verdictPolicy }),
     period: `${period.start.toISOString()} to ${period.end.toISOString()}`,
     created: account.createdAt.toISOString(),
     expires: account.expiresAt?.toISOString() ?? 'never',
@@ -203,6 +217,7 @@ const toJson = (account: Account) => ({
   sexy: toSexy(account),
   download_hosts: account.downloadHosts,
   revision_url: account.revisionUrl,
+  verdict_policy: account.verdictPolicy,
   created_date: account.createdAt,
   period_start_date: account.balance.period.start,
   period_end_date: account.balance.period.end,

@@ -4,6 +4,7 @@ import { validate as isUuid } from 'uuid'
 import { findRate, type Rate } from '../domain/accounts/account.ts'
 import { maxNetworks, readNetwork } from '../domain/accounts/key-restrictions.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import { findPolicy } from '../domain/scans/ballot.ts'
 
 // Parsers of option values. Commander prints the message of an InvalidArgumentError with the name of the option.
 
@@ -46,6 +47,12 @@ export function readName(text: string): string {
 export function readReason(text: string): string {
   if (text.trim() === '' || text.length > 500) throw new InvalidArgumentError('Enter 1 to 500 characters.')
   return text.trim()
+}
+
+/** The verdict policy of an account. */
+export function readPolicy(text: string): string {
+  if (findPolicy(text) === undefined) throw new InvalidArgumentError('Enter any, or "quorum N" with N from 2 to 9.')
+  return text
 }
 
 export function readHosts(text: string): string[] {

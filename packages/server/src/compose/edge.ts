@@ -50,6 +50,7 @@ export async function openEdge(config: Config, deps: Deps) {
         name: engine.name,
         kind: engine.kind,
         state: engine.findState(),
+        external: 'external' in engine ? engine.external : undefined,
       })),
     roles: (['api', 'worker'] as const).filter((role) => config.roles[role]),
   }

@@ -10,6 +10,7 @@ import type { Assess } from '../domain/scans/verdict.ts'
 import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
+import { noExternal } from './external-engines.ts'
 import type { openImages } from './images.ts'
 import type { openMalware } from './malware.ts'
 
@@ -23,6 +24,7 @@ type Deps = {
   isOutage(error: unknown): boolean
   clock: Clock
   hashLists: HashLists
+  findAccountPolicy(accountId: string): Promise<string | null>
   metrics: Pick<Metrics, 'countEscape' | 'timer'>
   log: Logger
   isTest: boolean
@@ -33,7 +35,7 @@ const idle = { countWaiting: () => 0, findFault: () => undefined, close: async (
 /** Opens the malware and image engines of a node that scans. Test mode starts none. */
 export const openEngines = (config: Config, deps: Deps) =>
   openParts(async (closers) => {
-    const { contents, signatures, isOutage, clock, hashLists, metrics, log, isTest } = deps
+    const { contents, signatures, isOutage, clock, hashLists, findAccountPolicy, metrics, log, isTest } = deps
     if (isTest)
       return {
         ...newEngines(newTestModeMalware(), newTestModeImages(), idle, noSharedSignatures),
@@ -55,7 +57,8 @@ export const openEngines = (config: Config, deps: Deps) =>
     // Images open while malware opens: each waits for its own child processes.
     const openingImages = openImages(config, { log, onEscape })
     closers.add(async () => (await openingImages).close())
-    const malware = await openMalware(config, { contents, clock, log, hashLists, as: 'service', onEscape })
+    const parts = { contents, clock, hashLists, findAccountPolicy, log, onEscape }
+    const malware = await openMalware(config, { ...parts, as: 'service' })
     closers.add(malware.close)
     const engines = newEngines(malware, await openingImages, sandbox, shared)
     return { ...engines, onEscape, assess: withTimer(engines.assess, metrics), close: closers.closeAll }
@@ -99,6 +102,7 @@ const newTestModeMalware = (): Malware => ({
   findSignatureFault: () => undefined,
   updates: undefined,
   listRefused: () => [],
+  external: noExternal,
 })
 
 const newTestModeImages = (): Images => ({ ...idle, images: { assess: refuseScan }, listEngines: () => [] })

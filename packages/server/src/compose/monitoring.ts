@@ -5,7 +5,7 @@ import { readHomeContact } from '../database/home-contact.ts'
 import type { Database } from '../database/open-database.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { DeliveryStore } from '../domain/ports/delivery-store.ts'
-import type { EngineKind, EngineState } from '../domain/ports/engines.ts'
+import type { EngineKind, EngineState, ExternalStatus } from '../domain/ports/engines.ts'
 import type { JobStore } from '../domain/ports/job-store.ts'
 import type { AssayNode, NodeStore } from '../domain/ports/node-store.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
@@ -16,9 +16,15 @@ import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { watchStalls } from '../runtime/stall-watch.ts'
 import type { Engines } from './engines.ts'
+import { listExternalChecks, observeExternal } from './external-health.ts'
 import type { Sealing } from './sealing.ts'
 
-export type EngineStatus = { name: string; kind: EngineKind; state: EngineState | undefined }
+export type EngineStatus = {
+  name: string
+  kind: EngineKind
+  state: EngineState | undefined
+  external?: ExternalStatus | undefined
+}
 
 type Checked = { database: Database; sealing: Sealing; jobDisk: DiskSpace; nodes: NodeStore; checks: Check[] }
 
@@ -45,6 +51,7 @@ export function listChecks(
 
 const listEngineChecks = ({ malware, images, sandbox, sharedSignatures }: Engines): Check[] => [
   { name: 'malware engine', vital: false, findFault: async () => malware.findFault() },
+  ...listExternalChecks(malware.external),
   newSignatureCheck(() => sharedSignatures.findFault() ?? malware.findSignatureFault()),
   { name: 'NSFW image engine', vital: false, findFault: async () => images.findFault() },
   { name: 'sandbox', vital: false, findFault: async () => sandbox.findFault(), findNote: () => sandbox.findNote?.() },
@@ -110,6 +117,7 @@ export function observeEngines(metrics: Metrics, { malware, images }: Engines) {
     '1 while the last update of the signatures failed, otherwise 0.',
     () => (malware.updates?.findLast()?.ok === false ? 1 : 0),
   )
+  observeExternal(metrics, malware.external)
   metrics.gauge('assay_scans_waiting', 'Malware scans of large content that wait for an engine.', malware.countWaiting)
   metrics.gauge('assay_images_waiting', 'Images that wait for an image process.', images.countWaiting)
 }

@@ -37,6 +37,7 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
           isOutage,
           clock: database.clock,
           hashLists: hashLists.lists,
+          findAccountPolicy: accounts.findVerdictPolicy,
           metrics,
           log,
           isTest,

@@ -13,6 +13,7 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { writeBackup } from './backup/write-backup.ts'
+import { toExternalStatus } from './external-health.ts'
 import { type EngineStatus, readQueues } from './monitoring.ts'
 import type { ScanningParts } from './scanning.ts'
 import { makeSignatures } from './signatures.ts'
@@ -58,7 +59,9 @@ export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<S
   }
 }
 
-async function getStatus(config: Config, { storage, operations, readiness, metrics, listEngines }: SystemStatusDeps) {
+async function getStatus(config: Config, deps: SystemStatusDeps) {
+  const { storage, operations, readiness, metrics, listEngines } = deps
+  const engines = listEngines()
   const [health, queues, database, disk, latency, nodes] = await Promise.all([
     readiness.check(),
     readQueues(storage),
@@ -78,14 +81,17 @@ async function getStatus(config: Config, { storage, operations, readiness, metri
       })),
       ...health.reasons.map((detail) => ({ name: 'attention', status: 'degraded' as const, detail })),
     ],
-    engines: listEngines().map(({ name, kind, state }) => ({
-      name,
-      kind,
-      version: state?.version ?? null,
-      signatures: state?.signatures ?? null,
-      signatures_at: state?.signaturesAt?.toISOString() ?? null,
-      is_up: state !== undefined,
-    })),
+    engines: engines
+      .filter(({ external }) => external === undefined)
+      .map(({ name, kind, state }) => ({
+        name,
+        kind,
+        version: state?.version ?? null,
+        signatures: state?.signatures ?? null,
+        signatures_at: state?.signaturesAt?.toISOString() ?? null,
+        is_up: state !== undefined,
+      })),
+    ...toExternalStatus(engines, deps.scanning.engines?.malware.external),
     queue: queues.scans,
     webhooks: queues.webhooks,
     latency,

@@ -20,6 +20,7 @@ import {
   roles,
   smtpUrl,
   text,
+  verdictPolicy,
   wholeNumber,
 } from './readers.ts'
 import { setting } from './setting.ts'
@@ -164,6 +165,10 @@ export const settingDefinitions = {
   encryptedContent: setting('ASSAY_ENCRYPTED_CONTENT', oneOf('error', 'threat'), {
     fallback: 'error',
     about: 'Verdict for encrypted content, which cannot be scanned.',
+  }),
+  verdictPolicy: setting('ASSAY_VERDICT_POLICY', verdictPolicy, {
+    fallback: 'any',
+    about: 'Findings that make content a threat: any, or quorum and a number of engines such as quorum 2.',
   }),
   nsfwProfile: setting('ASSAY_NSFW_PROFILE', oneOf('fast', 'balanced', 'thorough', 'off'), {
     fallback: 'balanced',

@@ -41,6 +41,10 @@ export function makeAccountStore({ pool, sealer }: { pool: Pool; sealer: Sealer 
       return (await findRow<{ hosts: string[] | null }>(pool, findDownloadHosts, [id]))?.hosts ?? null
     },
 
+    async findVerdictPolicy(id) {
+      return (await findRow<{ policy: string | null }>(pool, findVerdictPolicy, [id]))?.policy ?? null
+    },
+
     async updateAccount(id, change) {
       await rollEndedPeriods(pool, id)
       const isFound = await rejectTooManyCredits(inTransaction(pool, (client) => changeAccount(client, id, change)))
@@ -93,16 +97,28 @@ export const hasAccounts = async (client: Queryable): Promise<boolean> =>
   (await findRow(client, 'select from accounts limit 1')) !== undefined
 
 async function insertAccount(client: Queryable, account: NewAccount, sealedSecret: Buffer) {
-  const { id, name, plan, credits, rate, expiresAt, flagsSexy, downloadHosts, key } = account
+  const { id, name, plan, credits, rate, expiresAt, flagsSexy, downloadHosts, verdictPolicy, key } = account
   const { requests, periodSeconds } = rate ?? { requests: null, periodSeconds: null }
   // The creation time has the precision of a JavaScript date, because ends of periods are compared exactly.
   const inserted = await findRow<{ now: Date }>(
     client,
     `insert into accounts (id, name, plan, credits_per_period, rate_requests, rate_period_seconds, expires_at,
-       flags_sexy, download_hosts, webhook_secret, created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, date_trunc('milliseconds', now()))
+       flags_sexy, download_hosts, verdict_policy, webhook_secret, created_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, date_trunc('milliseconds', now()))
      returning created_at as now`,
-    [id, name, plan, credits, requests, periodSeconds, expiresAt, flagsSexy, downloadHosts, sealedSecret],
+    [
+      id,
+      name,
+      plan,
+      credits,
+      requests,
+      periodSeconds,
+      expiresAt,
+      flagsSexy,
+      downloadHosts,
+      verdictPolicy,
+      sealedSecret,
+    ],
   )
   if (inserted !== undefined) await openBalance(client, id, inserted.now, inserted.now)
   await insertKey(client, id, key)
@@ -121,6 +137,7 @@ async function changeAccount(client: Queryable, id: string, change: AccountChang
     flags_sexy: change.flagsSexy,
     download_hosts: change.downloadHosts,
     revision_url: change.revisionUrl,
+    verdict_policy: change.verdictPolicy,
     suspended_reason: suspended === false ? undefined : change.suspendedReason,
   }).filter(([, value]) => value !== undefined)
   const assignments = values.map(([column], i) => `${column} = $${i + 2}`)
@@ -140,9 +157,15 @@ const findDownloadHosts = `
 select download_hosts as hosts from accounts where id = $1
 `
 
+const findVerdictPolicy = `
+-- name: find-verdict-policy
+select verdict_policy as policy from accounts where id = $1
+`
+
 const selectAccounts = `
 select accounts.id, accounts.name, plan, flags_sexy as "flagsSexy", download_hosts as "downloadHosts",
   revision_url as "revisionUrl",
+  verdict_policy as "verdictPolicy",
   accounts.created_at as "createdAt", expires_at as "expiresAt",
   coalesce(expires_at <= now(), false) as "isExpired", suspended_at as "suspendedAt",
   suspended_reason as "suspendedReason",

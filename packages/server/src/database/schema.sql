@@ -26,6 +26,7 @@ create table accounts (
   flags_sexy boolean not null default true,
   download_hosts text[],
   revision_url text,
+  verdict_policy text,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_plan_fkey FOREIGN KEY (plan) REFERENCES plans(name),
   constraint accounts_check CHECK (((rate_requests IS NULL) = (rate_period_seconds IS NULL))),

@@ -61,20 +61,12 @@ export function makeMetrics(labels: { region: string; version: string }) {
     collect,
     addFrom,
     ...newRequestHistogram(registers, collect),
+    ...newLabelledMetrics(registers),
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
     countEscape: (parser: string, count = 1) => escapes.inc({ parser }, count),
     countVerdict: (kind: string, status: string, isTest: boolean) => (isTest ? tests : verdicts).inc({ kind, status }),
     countWebhookAttempt: (outcome: 'delivered' | 'retried' | 'failed') => attempts.inc({ outcome }),
-    /** A histogram of durations; the returned function takes the label values, then the seconds. */
-    timer<const Label extends string>(name: string, help: string, labelNames: Label[]) {
-      const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 100]
-      const histogram = new Histogram({ name, help, labelNames, buckets, registers })
-      return (...observed: [...values: string[], seconds: number]) => {
-        const values = observed.slice(0, -1) as string[]
-        histogram.labels(...values).observe(observed.at(-1) as number)
-      }
-    },
     /** A gauge that is read at each scrape. `aggregator` is the rule for several processes. */
     gauge(name: string, help: string, read: () => number, aggregator: 'sum' | 'max' = 'sum') {
       new Gauge({
@@ -157,6 +149,39 @@ function makeJoined<T>(read: () => Promise<T>): () => Promise<T> {
     return reading
   }
 }
+
+const newLabelledMetrics = (registers: Registry[]) => ({
+  /** A histogram of durations; the returned function takes the label values, then the seconds. */
+  timer<const Label extends string>(name: string, help: string, labelNames: Label[]) {
+    const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 100]
+    const histogram = new Histogram({ name, help, labelNames, buckets, registers })
+    return (...observed: [...values: string[], seconds: number]) => {
+      const values = observed.slice(0, -1) as string[]
+      histogram.labels(...values).observe(observed.at(-1) as number)
+    }
+  },
+  /** A metric with a value for each engine, which is read at each scrape; a counter when its name says so. */
+  byEngine(name: string, help: string, read: () => { engine: string; value: number }[]) {
+    const options = { name, help, labelNames: ['engine'] as const, registers }
+    if (name.endsWith('_total')) {
+      new Counter({
+        ...options,
+        collect() {
+          this.reset()
+          for (const { engine, value } of read()) this.inc({ engine }, value)
+        },
+      })
+      return
+    }
+    new Gauge({
+      ...options,
+      aggregator: 'max',
+      collect() {
+        for (const { engine, value } of read()) this.set({ engine }, value)
+      },
+    })
+  },
+})
 
 /** Collects the metrics of this process, and of the others that are added. */
 function makeCollector(registry: Registry) {

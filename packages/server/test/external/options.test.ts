@@ -25,7 +25,11 @@ test('each mistake names its line, engine and option, and says what to do', () =
   const cases: [values: Record<string, unknown>, mistake: RegExp][] = [
     [{ kind: 'clamd', address: '/a' }, /^assay\.toml line 1: engine: name is missing: add name = /],
     [{ ...clamd, name: 'a b' }, /engine "a b": name must be 1 to 40 letters/],
-    [{ ...clamd, name: 'ClamAV' }, /name belongs to another engine already/],
+    [{ ...clamd, name: 'ClamAV' }, /name belongs to an engine of Assay: choose another one/],
+    [{ name: 'ClamAV', kind: 'builtin', timeout: '3s' }, /timeout is not an option of this kind/],
+    [{ name: 'mine', kind: 'builtin' }, /name must be ClamAV or YARA for the kind builtin/],
+    [{ ...clamd, weight: -1 }, /weight must be a number from 0 to 9/],
+    [{ ...clamd, heuristics: '(' }, /heuristics must be a regular expression/],
     [{ name: 'other' }, /engine "other": kind is missing: add kind = one of .*clamd/],
     [{ ...clamd, kind: 'soap' }, /kind must be one of .*clamd.*\. Given: "soap"/],
     [{ ...clamd, kind: 'constructor' }, /kind must be one of/],

@@ -9,6 +9,7 @@ import { Empty, Loaded } from '../../ui/states.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Age } from '../../ui/time.tsx'
 import { Activity } from './activity.tsx'
+import { ExternalEngines } from './external-engines.tsx'
 import { StatusBanner } from './status-banner.tsx'
 
 export function StatusPage() {
@@ -29,6 +30,7 @@ function StatusView({ status }: { status: Status }) {
       <StatusBanner status={status} />
       <Figures {...status} />
       <Engines engines={status.engines} />
+      <ExternalEngines {...status} />
       <div className="grid gap-4 lg:grid-cols-2">
         <Card title="This node">
           <Facts

@@ -44,6 +44,8 @@ create table accounts (
   download_hosts text[],
   -- Receiver of a webhook for each revision of a result; null for none.
   revision_url text,
+  -- How many engines must agree on a threat, such as `quorum 2`; null for the policy of the installation.
+  verdict_policy text,
   check ((rate_requests is null) = (rate_period_seconds is null))
 );
 

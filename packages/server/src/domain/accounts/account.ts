@@ -29,6 +29,8 @@ export type Account = {
   downloadHosts: string[] | null
   /** Receiver of a webhook for each revision of a result; null for none. */
   revisionUrl: string | null
+  /** How many engines must agree on a threat, such as `quorum 2`; null for the policy of the installation. */
+  verdictPolicy: string | null
   balance: Balance
   createdAt: Date
   expiresAt: Date | null

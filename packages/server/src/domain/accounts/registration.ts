@@ -16,6 +16,7 @@ export type AccountRequest = {
   /** True by default. */
   flagsSexy?: boolean
   downloadHosts?: string[]
+  verdictPolicy?: string
   /** Makes the first key a test key. */
   isTest?: boolean
   /** A key that the operator chose; generated when undefined, as is the secret. */
@@ -105,6 +106,7 @@ export function makeRegistration(deps: Deps) {
       expiresAt: request.expiresAt ?? null,
       flagsSexy: request.flagsSexy ?? true,
       downloadHosts: request.downloadHosts ?? null,
+      verdictPolicy: request.verdictPolicy ?? null,
       webhookSecret,
       key: toNewKey(apiKey, { name: 'default', expiresAt: null, isTest, restrictions: unrestricted, createdBy: null }),
     }

@@ -12,6 +12,7 @@ export function makeMemberHashes({ findActive, findHash }: HashLists) {
     name: 'Hash lists',
     kind: 'malware',
     opensContainers: false,
+    isCertain: true,
     marksContainers: () => false,
     findState: () => ({
       version: 'Hash lists',

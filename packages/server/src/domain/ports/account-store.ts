@@ -10,6 +10,7 @@ export type NewAccount = {
   expiresAt: Date | null
   flagsSexy: boolean
   downloadHosts: string[] | null
+  verdictPolicy: string | null
   webhookSecret: string
   key: NewApiKey
 }
@@ -25,6 +26,7 @@ export type AccountChange = {
   downloadHosts?: string[] | null
   /** Receiver of a webhook for each revision of a result; null for none. */
   revisionUrl?: string | null
+  verdictPolicy?: string | null
   suspended?: boolean
   /** Why the account is suspended, for its members to read. */
   suspendedReason?: string | null
@@ -38,6 +40,8 @@ export type AccountStore = {
   listAccounts(): Promise<Account[]>
   /** Hosts that URLs of the account may name; null allows every public host. */
   findDownloadHosts(id: string): Promise<string[] | null>
+  /** The verdict policy of the account; null for that of the installation. */
+  findVerdictPolicy(id: string): Promise<string | null>
   /** Everything that changes a balance writes the ledger in the same transaction. */
   updateAccount(id: string, change: AccountChange): Promise<Account | undefined>
   grantCredits(id: string, amount: number, note: string | null): Promise<Account | undefined>

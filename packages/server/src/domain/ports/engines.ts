@@ -48,12 +48,14 @@ export type ScanEngine = {
   findState(): EngineState | undefined
   /** Scans all of the content. Throws `EngineDown` when the engine cannot answer. */
   scan(content: Content, work: Work, place?: ContentPlace): Promise<EngineReport>
+  /** Its findings are what the operator knows, not opinions: they make a threat whatever engines vote. */
+  isCertain?: true
   /** Set for an engine of the operator that runs outside of Assay. */
   external?: ExternalStatus
 }
 
 /** What an operator sees of an engine outside of Assay. */
-type ExternalStatus = {
+export type ExternalStatus = {
   /** The kind in `assay.toml`, such as `clamd`. */
   kind: string
   isRequired: boolean

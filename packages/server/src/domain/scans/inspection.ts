@@ -12,12 +12,19 @@ import {
   type Work,
 } from '../ports/engines.ts'
 import type { Semaphore } from '../semaphore.ts'
+import type { Ballot } from './ballot.ts'
 import { type Turn, type WorkClock, WorkExceeded } from './work-clock.ts'
 
 /** The name of a finding, and the path to the member that it was found in; `[]` stands for the content itself. */
 type Finding = { name: string; path: string[] }
 
-export type InspectionReport = { findings: Finding[]; doubts: Doubt[] }
+export type InspectionReport = {
+  findings: Finding[]
+  doubts: Doubt[]
+}
+
+/** `ballot` collects what each engine says, and decides when the findings suffice; without it, one does. */
+type InspectOptions = { contentName?: string | null; ballot?: Ballot | undefined }
 
 /** How deep containers are unpacked. At each depth one process of the unpacker waits for the next. */
 const maxDepth = 8
@@ -43,10 +50,14 @@ type InspectionDeps = {
 export function makeInspection(deps: InspectionDeps) {
   return {
     /** Throws `EngineDown` when an engine cannot answer. */
-    inspect: (content: Content, turn?: Turn, contentName: string | null = null): Promise<InspectionReport> =>
+    inspect: (
+      content: Content,
+      turn?: Turn,
+      { contentName = null, ballot }: InspectOptions = {},
+    ): Promise<InspectionReport> =>
       deps.clock.run(async (work) => {
         if (content.load !== undefined && mayHoldContent(content)) await content.load()
-        const inspectNow = () => inspectWithinLimits(deps, content, { work, contentName })
+        const inspectNow = () => inspectWithinLimits(deps, content, { work, contentName, ballot })
         return isLight(content) ? inspectNow() : deps.semaphore.use(inspectNow, work)
       }, turn),
   }
@@ -61,15 +72,15 @@ const isLight = ({ isInMemory, bytes }: Content) => isInMemory && bytes <= maxLi
 async function inspectWithinLimits(
   deps: InspectionDeps,
   content: Content,
-  { work, contentName }: Pick<Search, 'work' | 'contentName'>,
+  start: Pick<Search, 'work' | 'contentName' | 'ballot'>,
 ): Promise<InspectionReport> {
   const result: InspectionReport = { findings: [], doubts: [] }
   const { members, unpackedBytes } = { members: maxMembers, unpackedBytes: maxUnpackedBytes, ...deps.limits }
   const budget = { members, bytes: unpackedBytes }
-  const { signal } = work
+  const { signal } = start.work
   try {
     const inspected = new Set([content.sha256])
-    await inspectContent(deps, content, { contentName, path: [], budget, inspected, work, result })
+    await inspectContent(deps, content, { ...start, path: [], budget, inspected, result })
   } catch (error) {
     if (!signal.aborted) throw error
     if (!(signal.reason instanceof WorkExceeded)) throw signal.reason
@@ -80,6 +91,7 @@ async function inspectWithinLimits(
 
 type Search = {
   contentName: string | null
+  ballot: Ballot | undefined
   path: string[]
   budget: UnpackBudget
   /** The hashes of all content of this scan: readings of the same bytes often meet again in the same content. */
@@ -98,11 +110,18 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
   }
   const engines = deps.listEngines()
   const place = { depth: path.length, name: path.at(-1) ?? search.contentName ?? '' }
-  const reports = await Promise.all(engines.map((engine) => engine.scan(content, work, place)))
+  const { ballot } = search
+  const reports = await Promise.all(
+    engines.map((engine) => {
+      const scan = () => engine.scan(content, work, place)
+      return ballot === undefined ? scan() : ballot.ask(engine, scan)
+    }),
+  )
   const findings = reports.flatMap((report) => report.findings.map((name): Finding => ({ name, path })))
   result.findings.push(...findings)
   result.doubts.push(...reports.flatMap((report) => report.doubts))
-  if (findings.length > 0) {
+  const hasFindings = findings.length > 0
+  if (hasFindings && ballot?.isDecided() !== false) {
     // The verdict is certain. Unpacking can still tell which member it is about.
     if (knownDoubts !== undefined) await locateFindings(deps, content, search)
     return
@@ -113,8 +132,10 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
   }
   // Only signatures of Assay tell that a container begins further in; without them all content is read.
   const isMarked = engines.some((engine) => engine.marksContainers())
-  if (knownDoubts !== undefined || !isMarked || reports.some(({ suspectsContainer }) => suspectsContainer)) {
-    const seen = isMarked ? chooseSeen(engines, reports) : 'give'
+  // An engine names one of several findings, so behind one that does not decide there may be others, or a container.
+  const isSuspect = hasFindings || reports.some(({ suspectsContainer }) => suspectsContainer)
+  if (knownDoubts !== undefined || !isMarked || isSuspect) {
+    const seen = isMarked && !hasFindings ? chooseSeen(engines, reports) : 'give'
     const { doubts, members } = await inspectMembers(deps, content, search, seen)
     const isUnopened = reports.some(({ hasUnopened }) => hasUnopened === true) && members + doubts.length === 0
     result.doubts.push(...(isUnopened ? ['UnsupportedContainer' as const] : doubts))
@@ -166,7 +187,7 @@ async function inspectMembers(
 async function locateFindings(deps: InspectionDeps, content: Content, search: Search) {
   const result: InspectionReport = { findings: [], doubts: [] }
   search.budget.members = Math.min(search.budget.members, maxLocated)
-  await inspectMembers(deps, content, { ...search, result }, 'give').catch(() => {})
+  await inspectMembers(deps, content, { ...search, ballot: undefined, result }, 'give').catch(() => {})
   search.result.findings.push(...result.findings)
 }
 

@@ -1,3 +1,4 @@
+import { defaultVoteRule, type VoteRule } from '../../domain/scans/ballot.ts'
 import type { OptionReader } from './options.ts'
 
 /** Options that every kind of engine has. */
@@ -18,6 +19,17 @@ export type CommonOptions = {
   cacheMs: number
   /** Pause between two checks of an engine that has no work. */
   checkMs: number
+}
+
+/** Options that say how the findings of an engine count; engines of Assay itself have them too. */
+export function readVoteRule(options: OptionReader): VoteRule {
+  const weights = { min: 0, max: 9 }
+  const weight = options.number('weight', { ...weights, fallback: defaultVoteRule.weight })
+  return {
+    weight,
+    heuristics: options.pattern('heuristics', defaultVoteRule.heuristics),
+    heuristicWeight: options.number('heuristic_weight', { ...weights, fallback: weight }),
+  }
 }
 
 const typeForm = /^[a-z]+\/(?:\*|[\w.+-]+)$/

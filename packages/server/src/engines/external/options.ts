@@ -37,6 +37,12 @@ export function makeOptionReader(table: EngineTable, mistakes: string[]) {
       const must = `must be a whole number from ${min} to ${max}`
       return read(option, must, (value) => (isWithin(value) ? Number(value) : undefined)) ?? fallback
     },
+    /** A number that need not be whole, such as a weight. */
+    number(option: string, { min, max, fallback }: Range): number {
+      const isWithin = (value: unknown) => typeof value === 'number' && value >= min && value <= max
+      const must = `must be a number from ${min} to ${max}`
+      return read(option, must, (value) => (isWithin(value) ? Number(value) : undefined)) ?? fallback
+    },
     /** A duration such as `500ms`, `30s` or `2m`, in milliseconds. */
     duration(option: string, { min, max, fallback }: Range): number {
       const must = `must be a duration such as 500ms, 30s or 2m, from ${min} ms to ${max / 1000} s`

@@ -1,0 +1,135 @@
+import { EngineDown, type EngineReport, type ScanEngine } from '../ports/engines.ts'
+
+/** How the findings of one engine count. */
+export type VoteRule = {
+  /** Votes of a finding. */
+  weight: number
+  /** Names of findings that are guesses rather than signatures, such as `Heuristics.Phishing.Email`. */
+  heuristics: RegExp
+  /** Votes of a finding with such a name. */
+  heuristicWeight: number
+}
+
+export const defaultVoteRule: VoteRule = { weight: 1, heuristics: /^Heuristics\./, heuristicWeight: 1 }
+
+/** Votes that make content a threat; `any` is one. `version` is part of the version of cached verdicts. */
+export type VerdictPolicy = { text: string; quorum: number; version: string }
+
+/** Reads `any` or `quorum 2`. */
+export function findPolicy(text: string): VerdictPolicy | undefined {
+  const [, digits] = /^(?:any|quorum ([2-9]))$/.exec(text) ?? []
+  return text === 'any' || digits !== undefined ? { text, quorum: Number(digits ?? 1), version: text } : undefined
+}
+
+/** What one engine says of all content of a scan. */
+export type Opinion = {
+  name: string
+  verdict: 'clean' | 'threat' | 'error' | 'skipped'
+  findings: string[]
+  milliseconds: number
+  /** Why the engine has no opinion. */
+  reason?: string
+}
+
+/** Collects the opinions of the engines during one scan. */
+export function makeBallot(policy: VerdictPolicy, findRule: (engine: string) => VoteRule) {
+  const opinions = new Map<string, Opinion>()
+  let isCertain = false
+
+  function getOpinion(name: string): Opinion {
+    const opinion = opinions.get(name) ?? { name, verdict: 'skipped', findings: [], milliseconds: 0 }
+    opinions.set(name, opinion)
+    return opinion
+  }
+
+  return {
+    /** Runs one scan of the engine. An advisory engine that has failed during this scan is not asked again. */
+    async ask(engine: ScanEngine, scan: () => Promise<EngineReport>): Promise<EngineReport> {
+      const { name } = engine
+      if (engine.isCertain === true) {
+        const report = await scan()
+        isCertain ||= report.findings.length > 0
+        return report
+      }
+      const opinion = getOpinion(name)
+      const { reason } = opinion
+      if (reason !== undefined) return { findings: [], doubts: [], suspectsContainer: false, failure: reason }
+      const startedAt = performance.now()
+      const report = await scan()
+      opinion.milliseconds += performance.now() - startedAt
+      addReport(opinion, report)
+      return report
+    },
+    /** Whether the findings so far are a threat, whatever the other engines say. */
+    isDecided: () => isCertain || countVotes([...opinions.values()], findRule) >= policy.quorum,
+    /** Whether content is a threat, by what the operator knows or by the votes; see `isThreat`. */
+    isThreat: () => isCertain || isThreat([...opinions.values()], policy, findRule),
+    list: (): Opinion[] => [...opinions.values()],
+  }
+}
+
+export type Ballot = ReturnType<typeof makeBallot>
+
+function addReport(opinion: Opinion, { findings, failure, isSkipped }: EngineReport) {
+  for (const name of findings) if (!opinion.findings.includes(name)) opinion.findings.push(name)
+  if (failure !== undefined) opinion.reason = failure
+  if (opinion.findings.length > 0) opinion.verdict = 'threat'
+  else if (opinion.reason !== undefined) opinion.verdict = 'error'
+  else if (isSkipped !== true) opinion.verdict = 'clean'
+}
+
+const countVotes = (opinions: Opinion[], findRule: (engine: string) => VoteRule): number =>
+  opinions.reduce((sum, opinion) => sum + countVotesOf(opinion, findRule(opinion.name)), 0)
+
+/** An engine has the votes of its weightiest finding. */
+const countVotesOf = ({ findings }: Opinion, { weight, heuristics, heuristicWeight }: VoteRule): number =>
+  Math.max(0, ...findings.map((name) => (heuristics.test(name) ? heuristicWeight : weight)))
+
+/**
+ * Whether the findings make content a threat. Engines that the operator's filters kept away from the content do not
+ * count: where fewer votes are left than the quorum, all of them suffice. Throws `EngineDown` while an advisory engine
+ * that failed could have decided: content is neither clean nor a threat by its absence.
+ */
+export function isThreat(
+  opinions: Opinion[],
+  { text, quorum }: VerdictPolicy,
+  findRule: (engine: string) => VoteRule,
+): boolean {
+  const sumWeights = (some: Opinion[]) => some.reduce((sum, { name }) => sum + findRule(name).weight, 0)
+  const asked = opinions.filter(({ verdict }) => verdict !== 'skipped')
+  const failed = asked.filter(({ reason }) => reason !== undefined)
+  const needed = Math.min(quorum, sumWeights(asked))
+  const votes = countVotes(asked, findRule)
+  const hasFindings = asked.some(({ findings }) => findings.length > 0)
+  if (hasFindings && votes >= needed) return true
+  const missing = sumWeights(failed)
+  const isShort = sumWeights(asked) - missing < needed
+  if (missing > 0 && (isShort || (hasFindings && votes + missing >= needed))) {
+    const reasons = failed.map(({ name, reason }) => `${name}: ${reason}`).join('; ')
+    throw new EngineDown(`Too few engines answered for the policy "${text}": ${reasons}`)
+  }
+  return false
+}
+
+const maxShownNames = 5
+const maxShownLength = 100
+/** The whole result stays below 16 KiB. */
+const maxTextLength = 4096
+
+/** The value of `metadata.engines`: a list as JSON. */
+export function toEnginesText(opinions: Opinion[], findVersion: (engine: string) => string | undefined): string {
+  const rows = opinions.map(({ name, verdict, milliseconds, findings, reason }) => {
+    const row = { name, version: findVersion(name) ?? null, verdict, milliseconds: Math.round(milliseconds) }
+    const names = findings.slice(0, maxShownNames).map((finding) => finding.slice(0, maxShownLength).toWellFormed())
+    return {
+      row,
+      detailed: {
+        ...row,
+        ...(names.length === 0 ? {} : { findings: names }),
+        ...(reason === undefined ? {} : { reason: reason.slice(0, maxShownLength).toWellFormed() }),
+      },
+    }
+  })
+  const text = JSON.stringify(rows.map(({ detailed }) => detailed))
+  return text.length <= maxTextLength ? text : JSON.stringify(rows.map(({ row }) => row))
+}
