@@ -76,6 +76,11 @@ export async function openTestPostgres(moreSettings: string[] = [], moreEnv: Nod
       await client.query(`listen ${channel}`)
       return { messages, close: () => client.end() }
     },
+    /** Runs one statement with the role of the service. */
+    async query(text: string, values: unknown[] = []): Promise<void> {
+      const client = await connect({ connectionString: toUrl('tester') })
+      await client.query(text, values).finally(() => client.end())
+    },
     /** Restarts the server; operators use SIGINT. */
     async restart(signal: NodeJS.Signals) {
       await server.stop(signal)

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
+import { openTestPostgres } from '../../scripts/test-postgres.ts'
 import { eicar, eicarSignal, newZip } from '../support/archives.ts'
 import { lacksChromium, openChromium } from '../support/chromium.ts'
 import { goodPassword, newEmail } from '../support/console.ts'
@@ -35,12 +36,14 @@ const evilNameShown = evilName.replace('\u202e', '<U+202E>').replace('\u200b', '
 describe('the console in a browser', { skip: lacking }, () => {
   let service: Service
   let receiver: Receiver
+  let postgres: Awaited<ReturnType<typeof openTestPostgres>>
   let browser: Browser
   let window: Window
   let page: Page
   before(async () => {
     receiver = await openReceiver()
-    service = await startService({ ASSAY_OUTBOUND_ALLOW: world })
+    postgres = await openTestPostgres()
+    service = await startService({ ASSAY_DATABASE_URL: postgres.url, ASSAY_OUTBOUND_ALLOW: world })
     browser = await openChromium()
     window = await openWindow(browser, service.url)
     page = window.page
@@ -48,6 +51,7 @@ describe('the console in a browser', { skip: lacking }, () => {
   after(async () => {
     await browser?.close()
     await service?.stop()
+    await postgres?.close()
     await receiver?.close()
   })
 
@@ -295,6 +299,32 @@ describe('the console in a browser', { skip: lacking }, () => {
     assert.equal(await readTheme(darkWindow.page), 'dark')
     darkWindow.assertNoFaults()
     await darkWindow.close()
+  })
+
+  test('one of 100,000 scans is found by its name and by its hash', async () => {
+    await postgres.query(
+      `insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, content_name, signals,
+         metadata, created_at, completed_at)
+       select gen_random_uuid(), account_id, 'malware', 'sync', 'x', 'clean', 1, 'text/plain', 'letter-' || n || '.txt',
+         '{}', jsonb_build_object('hash_sha256', encode(sha256(n::text::bytea), 'hex')), at, at
+       from (select account_id from memberships where account_id is not null limit 1) as account,
+         generate_series(1, 100000) as n, lateral (select now() - n * interval '1 second' as at) as times`,
+    )
+    await window.open('/history')
+    const shownNames = () => page.locator('tbody tr td:first-child').allTextContents()
+    const search = async (label: string, text: string) => {
+      await page.getByLabel(label, { exact: true }).fill(text)
+      await waitUntil(`${label} ${text} to be found alone`, async () => (await shownNames()).length === 1)
+      assert.deepEqual(await shownNames(), ['letter-73214.txt'])
+      // A link to the page keeps the search.
+      await page.reload()
+      await page.getByText('letter-73214.txt').waitFor()
+      await page.getByLabel(label, { exact: true }).fill('')
+      await waitUntil('all scans to be shown', async () => (await shownNames()).length > 1)
+    }
+    await search('File name', 'ter-73214.t')
+    await search('SHA-256', createHash('sha256').update('73214').digest('hex'))
+    window.assertNoFaults()
   })
 
   test('signing out ends the session, and a phone can sign in again', async () => {

@@ -46,7 +46,8 @@ export async function openWindow(
     ...options,
   })
   const page = await context.newPage()
-  page.setDefaultTimeout(30_000)
+  // On a busy machine the reference takes longer than the 30 s that are usual.
+  page.setDefaultTimeout(120_000)
   const faults: string[] = []
   page.on('request', (request) => {
     const isVisited = [url, ...visited].some((origin) => request.url().startsWith(`${origin}/`))
