@@ -224,9 +224,17 @@ function buildConsole() {
 }
 
 function hasPrograms(): boolean {
-  const programs = ['c-icap-client', 'clamdscan', 'clamscan', 'curl', 'faketime', 'promtool', 'python3', 'zbarimg'].map(
-    (name) => `bin/${name}`,
-  )
+  const programs = [
+    'c-icap-client',
+    'clamdscan',
+    'clamscan',
+    'curl',
+    'faketime',
+    'minisign',
+    'promtool',
+    'python3',
+    'zbarimg',
+  ].map((name) => `bin/${name}`)
   const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer', 'squid'].map((name) => `sbin/${name}`)
   const others = ['share/clamav-testfiles', 'lib/python3/dist-packages/requests']
   return [...programs, ...servers, ...others].every((path) => existsSync(`/usr/${path}`))
@@ -260,6 +268,7 @@ function installPrograms() {
     'squid',
     'curl',
     'faketime',
+    'minisign',
     'python3-cryptography',
     'python3-requests',
     'zbar-tools',

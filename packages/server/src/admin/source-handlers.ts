@@ -2,21 +2,14 @@ import type { Source, SourceStore } from '../domain/ports/source-store.ts'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { type Handlers, requireFound } from './call.ts'
 
-type Deps = {
-  sources: Pick<SourceStore, 'listSources' | 'makeDue'>
-  /** Called after an update is made due. */
-  onSourceDue(): void
-}
-
 /** Handlers for sources of signatures. */
-export function makeSourceHandlers({ sources, onSourceDue }: Deps) {
+export function makeSourceHandlers({ sources }: { sources: Pick<SourceStore, 'listSources' | 'makeDue'> }) {
   return {
     listSources: async () => (await sources.listSources()).map(toSourceView),
     async updateSource(call) {
       const { name = '' } = call.params
       requireFound(await sources.makeDue(name), 'source')
       await call.audit('sources.update', name)
-      onSourceDue()
     },
   } satisfies Partial<Handlers>
 }

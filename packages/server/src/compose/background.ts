@@ -69,7 +69,7 @@ export async function openBackground(config: Config, deps: Deps) {
   closers.add(alertWorker.close)
   const sourceUpdates = openSourceUpdates(config, { storage, scanning, metrics, log })
   closers.add(sourceUpdates.close)
-  return { ...workers, recordActivity: recorder.record, sendAlert, onSourceDue: sourceUpdates.poke }
+  return { ...workers, recordActivity: recorder.record, sendAlert }
 }
 
 /** Many more jobs than cores: a small scan spends most of its time waiting for the engine and the database. */

@@ -105,6 +105,6 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
     ...makeListHandlers({ ...shared, lists: scanning.lists.store, refreshLists: scanning.lists.refresh }),
     ...makeKnowledgeHandlers({ ...shared, ...storage, policy: useCases.policy }),
     ...makeSystemHandlers({ ...status, audit: auth.audit }),
-    ...makeSourceHandlers({ sources: storage.sources, onSourceDue: () => afterCommit(background.onSourceDue) }),
+    ...makeSourceHandlers({ sources: storage.sources }),
   }
 }

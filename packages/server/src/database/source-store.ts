@@ -10,15 +10,14 @@ const retryHours = 1
 export function makeSourceStore({ pool }: { pool: Pool }): SourceStore {
   return {
     listSources: () => listRows<Source>(pool, `select ${columns} from signature_sources order by name`),
-    async addSource({ name, url, fileName, everyHours, maxMegabytes, sha256, minisignKey, publisher, licence }) {
-      const added = await changeRows(
+    addSource({ name, url, fileName, everyHours, maxMegabytes, sha256, minisignKey, publisher, licence }) {
+      return changeDue(
         pool,
         `insert into signature_sources
            (name, url, file_name, every_hours, max_megabytes, sha256, minisign_key, publisher, licence)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict (name) do nothing`,
         [name, url, fileName, everyHours, maxMegabytes, sha256, minisignKey, publisher, licence],
       )
-      return added === 1
     },
     removeSource: (name) =>
       inTransaction(
@@ -32,15 +31,14 @@ export function makeSourceStore({ pool }: { pool: Pool }): SourceStore {
         { lock: filesLock },
       ),
     // Without its validators the next download is complete, and is tried with the new list of names.
-    releaseSignature: async (name, signature) =>
-      (await changeRows(
+    releaseSignature: (name, signature) =>
+      changeDue(
         pool,
         `update signature_sources set released = array_append(array_remove(released, $2), $2), etag = null,
            last_modified = null, next_at = now() where name = $1`,
         [name, signature],
-      )) === 1,
-    makeDue: async (name) =>
-      (await changeRows(pool, 'update signature_sources set next_at = now() where name = $1', [name])) === 1,
+      ),
+    makeDue: (name) => changeDue(pool, 'update signature_sources set next_at = now() where name = $1', [name]),
 
     async claim(leaseMs, name) {
       const row = await findRow<ClaimedSource & { etag: string | null; lastModified: string | null }>(
@@ -117,6 +115,14 @@ function makeRecorders(pool: Pool): Pick<SourceStore, 'recordSet' | 'recordUncha
       )) === 1,
   }
 }
+
+/** Makes an update due, and notifies workers. Returns whether there was a row to change. */
+const changeDue = (pool: Pool, statement: string, values: unknown[]): Promise<boolean> =>
+  inTransaction(pool, async (client) => {
+    const count = await changeRows(client, statement, values)
+    await sendInTransaction(client, 'sources')
+    return count === 1
+  })
 
 const columns = `
 name, url, file_name as "fileName", every_hours as "everyHours", max_megabytes as "maxMegabytes", sha256,

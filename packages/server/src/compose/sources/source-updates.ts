@@ -12,10 +12,10 @@ type Deps = { storage: StorageParts; scanning: ScanningParts; metrics: Metrics; 
 export function openSourceUpdates(config: Config, { storage, scanning, metrics, log }: Deps) {
   const { sources: store, contents, database } = storage
   observeSources(metrics, store)
-  if (!config.roles.worker || !scanning.kinds.includes('malware')) return { poke: () => {}, close: async () => {} }
+  if (!config.roles.worker || !scanning.kinds.includes('malware')) return { close: async () => {} }
   const { fetcher } = scanning.outbound
   const onEscape = scanning.engines?.onEscape
-  return openSourceWorker({
+  const worker = openSourceWorker({
     store,
     async update(claimed, signal) {
       // Imported here, because most installations have no sources.
@@ -25,6 +25,8 @@ export function openSourceUpdates(config: Config, { storage, scanning, metrics, 
     log,
     isOutage: database.watch.isOutage,
   })
+  scanning.remoteScans.notifications.on('sources', worker.poke)
+  return { close: worker.close }
 }
 
 function observeSources(metrics: Metrics, store: Pick<SourceStore, 'listSources'>) {
