@@ -7,7 +7,7 @@ const machineDirs = ['/usr/bin', '/usr/lib', '/usr/share/doc']
 
 const megabyte = 1024 * 1024
 /** Files of a directory that are taken. The sample is spread over the directory, and the same each time. */
-const machineLimits = { listed: 4000, files: 200, bytes: 16 * megabyte, fileBytes: 2 * megabyte }
+const machineLimits = { listed: 4000, files: 100, bytes: 8 * megabyte, fileBytes: megabyte }
 const ownLimits = { listed: 20_000, files: 5000, bytes: 512 * megabyte, fileBytes: 64 * megabyte }
 
 type Limits = typeof machineLimits
