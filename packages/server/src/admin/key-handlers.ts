@@ -63,8 +63,7 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
 
     async restrictKey(call) {
       const key = await getKey(call)
-      const restrictions = readRestrictions(call.body)
-      await keys.restrictKey(key.id, restrictions)
+      const restrictions = requireFound(await keys.restrictKey(key.id, readRestrictions(call.body)), 'key')
       await call.audit('key.restrict', key.name, { detail: JSON.stringify(restrictions) })
       return toKeyRow({ ...key, restrictions })
     },

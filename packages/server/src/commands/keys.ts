@@ -62,8 +62,8 @@ export function makeKeysCommand(): Command {
           (await stores.keys.listKeys(null)).find((one) => one.id === id),
           `key ${id}`,
         )
-        const restrictions = toRestrictions(given, found.restrictions)
-        await stores.keys.restrictKey(id, restrictions)
+        const wanted = toRestrictions(given, found.restrictions)
+        const restrictions = requireFound(await stores.keys.restrictKey(id, wanted), `key ${id}`)
         const detail = JSON.stringify(restrictions)
         await audit('key.restrict', found.name, { accountId: found.accountId, detail })
         return { ...found, restrictions }

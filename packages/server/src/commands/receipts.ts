@@ -146,6 +146,9 @@ function toText({ iss, iat, installation_id, result }: Receipt, kid: string, con
     scan: result.id,
     kind: result.scan_type,
     status: result.status,
+    ...(metadata?.revised_status !== undefined && {
+      revised: `${metadata.revised_status} (${metadata.revised_at})`,
+    }),
     signals: result.signals?.join(', ') || null,
     sha256: metadata?.hash_sha256 ?? null,
     engines: metadata?.engine_versions ?? null,

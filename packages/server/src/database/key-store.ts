@@ -47,8 +47,9 @@ export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeySto
     },
 
     async restrictKey(id, restrictions) {
-      const text = 'update api_keys set restrictions = $2 where id = $1'
-      return (await changeRows(pool, text, [id, toRestrictionsText(restrictions)])) > 0
+      const stored = toRestrictionsText(restrictions)
+      const changed = await changeRows(pool, 'update api_keys set restrictions = $2 where id = $1', [id, stored])
+      return changed > 0 ? parseRestrictions(stored) : undefined
     },
 
     async revokeKey(id) {

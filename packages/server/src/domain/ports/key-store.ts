@@ -36,8 +36,11 @@ export type KeyStore = {
    * revoked.
    */
   expireKey(accountId: string, id: string, afterMs: number): Promise<boolean>
-  /** Changes what a key may be used for, from its next request on. Returns false when there is no such key. */
-  restrictKey(id: string, restrictions: KeyRestrictions): Promise<boolean>
+  /**
+   * Changes what a key may be used for, from its next request on. Returns the restrictions in the order in which they are
+   * stored, or undefined when there is no such key.
+   */
+  restrictKey(id: string, restrictions: KeyRestrictions): Promise<KeyRestrictions | undefined>
   /** Returns false when there is no such key. Revoking twice keeps the first time. */
   revokeKey(id: string): Promise<boolean>
 }
