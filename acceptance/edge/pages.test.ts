@@ -103,6 +103,9 @@ describe('/openapi.json', () => {
     assert.deepEqual(post.requestBody?.content?.['application/json']?.schema, {
       $ref: '#/components/schemas/ScanResult',
     })
+    const revised = document.webhooks.scanRevised?.post ?? assert.fail()
+    assert.deepEqual(revised.parameters, post.parameters)
+    assert.match(JSON.stringify(revised.requestBody), /ScanResult.*scan\.revised/)
   })
 
   test('has what client generators understand: maps, and a name for each enumeration', () => {

@@ -132,8 +132,12 @@ const isRevisable = (since: string) => `scans.kind = 'malware' and scans.status 
     and scans.metadata ->> 'test' is distinct from 'true'
     and (${since}::timestamptz is null or scans.completed_at >= ${since})`
 
-/** SQL for the bytes of a hash; null for a text that is none, so that no result can stop the work. */
-const toBytes = (hex: string) => `decode(case when ${hex} ~ '^[0-9a-f]{64}$' then ${hex} end, 'hex')`
+/**
+ * SQL for the bytes of a hash; null for a text that is none, so that no result can stop the work. A regular expression
+ * would take ten times as long.
+ */
+const toBytes = (hex: string) =>
+  `decode(case when length(${hex}) = 64 and translate(${hex}, '0123456789abcdef', '') = '' then ${hex} end, 'hex')`
 
 /** The knowledge of now about each hash of `candidate`, once for each hash. */
 const knowledge = `

@@ -72,7 +72,7 @@ export function toOpenApi(origin: string): Json {
       adminTag,
     ],
     paths: { ...paths, ...toAdminPaths() },
-    webhooks: { scanCompleted: { post: webhook } },
+    webhooks: { scanCompleted: { post: webhook }, scanRevised: { post: revisionWebhook } },
     components: {
       securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: headers.apiKey }, ...adminSecurity },
       schemas: { ...schemas, ScanResult: withNamedEnums(ScanResult) },
@@ -146,6 +146,30 @@ const webhook = {
     '2XX': { description: 'The result was received.' },
     410: { description: 'The receiver wants no more attempts.' },
     default: { description: 'Assay tries again later.' },
+  },
+}
+
+/** The delivery of a revision to the URL that the account has set. */
+const revisionWebhook = {
+  ...webhook,
+  operationId: 'scanRevised',
+  summary: 'A revision of an earlier result',
+  description:
+    'Sent to the URL that the account has set, when new knowledge about the hash of the content changes what counts. ' +
+    'The result itself stays as it was; `metadata` has `revised_status`, `revised_at` and `revised_reason`. Signatures ' +
+    'and attempts are those of other webhooks.',
+  requestBody: {
+    required: true,
+    content: {
+      'application/json': {
+        schema: {
+          allOf: [
+            toRef('ScanResult'),
+            { type: 'object', properties: { type: { type: 'string', const: 'scan.revised' } }, required: ['type'] },
+          ],
+        },
+      },
+    },
   },
 }
 
