@@ -236,7 +236,7 @@ function hasPrograms(): boolean {
     'zbarimg',
   ].map((name) => `bin/${name}`)
   const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer', 'squid'].map((name) => `sbin/${name}`)
-  const others = ['share/clamav-testfiles', 'lib/python3/dist-packages/requests']
+  const others = ['share/c_icap/templates/virus_scan', 'share/clamav-testfiles', 'lib/python3/dist-packages/requests']
   return [...programs, ...servers, ...others].every((path) => existsSync(`/usr/${path}`))
 }
 
@@ -253,13 +253,13 @@ async function installLanguages() {
 }
 
 /**
- * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, clients for
- * the listeners, a connection pooler, proxies, wrong clocks, a reader of QR codes, the checker of Prometheus, curl and
+ * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, an ICAP
+ * server, clients for the listeners, a connection pooler, proxies, wrong clocks, a reader of QR codes, the checker of Prometheus, curl and
  * Python. Without root the tests that use a missing program are skipped.
  */
 function installPrograms() {
   if (process.getuid?.() !== 0) return
-  const scanners = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap']
+  const scanners = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'libc-icap-mod-virus-scan']
   const packages = [
     ...scanners,
     'pgbouncer',
