@@ -141,7 +141,7 @@ async function openProtocol(deps: Deps, { protocol, setting, address, key, repli
   return listener
 }
 
-/** Warns about a key that is not valid or may not scan; refuses a test key, with which every file would be called clean. */
+/** Warns about a key that is not valid or may not scan; refuses a test key, with which every file would be clean. */
 async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: string) {
   const answer = await gate.admit({ keyDigest: toKeyDigest(key), countsRequest: false })
   if (answer.outcome === 'unknown-key') {

@@ -8,7 +8,8 @@ const findKeys = (wanted: string) => `
 with valid_key as materialized (
   -- Each key is looked up through the indexes: \`limit 1\` keeps the planner from reading whole tables while they are
   -- small and from keeping that plan when they have grown.
-  select k::integer, ${wanted} as wanted, key.id as key_id, key.is_test, key.restrictions, account.id as account_id, account.flags_sexy,
+  select k::integer, ${wanted} as wanted, key.id as key_id, key.is_test, key.restrictions,
+    account.id as account_id, account.flags_sexy,
     coalesce(account.rate_requests, plans.rate_requests) as rate_requests,
     coalesce(account.rate_period_seconds, plans.rate_period_seconds) as rate_period_seconds,
     plans.account_rate_requests as account_requests, plans.account_rate_period_seconds as account_seconds
@@ -46,8 +47,8 @@ const updateWindows = `
   where w.key_id = valid_key.key_id`
 
 /** The columns that both ways of counting return from the windows of keys. */
-const countedFields = `k, w.key_id, account_id, is_test, restrictions, flags_sexy, rate_requests, rate_period_seconds, used_before,
-    used - used_before as granted, w.started_at + rate_period as resets_at`
+const countedFields = `k, w.key_id, account_id, is_test, restrictions, flags_sexy, rate_requests, rate_period_seconds,
+    used_before, used - used_before as granted, w.started_at + rate_period as resets_at`
 
 /**
  * Counts the requests of each key in its rate window. A key whose plan has a rate for accounts is not counted and gets
@@ -82,7 +83,8 @@ account_counted as materialized (
   returning w.account_id, requests - used_before as available, w.started_at + period as account_resets_at
 ),
 counted as materialized (
-  select k, key_id, account_id, is_test, restrictions, flags_sexy, rate_requests, rate_period_seconds, false as is_shared,
+  select k, key_id, account_id, is_test, restrictions, flags_sexy, rate_requests, rate_period_seconds,
+    false as is_shared,
     case when is_tighter then rate_requests - account_left else used_before end as used_before,
     case when is_tighter then least(granted, account_left) else granted end as granted,
     case when is_tighter then account_resets_at else resets_at end as resets_at
@@ -107,8 +109,8 @@ counted as materialized (
 export const readWindows = `${findKeys('wanted')}
 counted as materialized (
   select k, w.key_id, account_id, is_test, restrictions, flags_sexy, rate_requests, rate_period_seconds,
-    w.used as used_before,
-    false as is_shared, 0 as granted, w.started_at + make_interval(secs => rate_period_seconds) as resets_at
+    w.used as used_before, false as is_shared, 0 as granted,
+    w.started_at + make_interval(secs => rate_period_seconds) as resets_at
   from valid_key join rate_windows as w using (key_id)
 )`
 
