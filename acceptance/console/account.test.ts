@@ -129,7 +129,8 @@ describe('a member of an account', { skip: lacking }, () => {
     const lines = answer.text.split('\r\n')
     assert.equal(
       lines[0],
-      'id,scan_type,status,content_name,content_length,content_type,signals,sha256,key_name,created_at,completed_at',
+      'id,scan_type,status,content_name,content_length,content_type,signals,sha256,key_name,created_at,completed_at,' +
+        'revised_status,revised_at',
     )
     assert.equal(lines.length, 1 + 12 + 1)
     for (const line of lines.slice(1, -1)) assert.match(line, /^[0-9a-f-]{36},(malware|nsfw_image),clean,/)
