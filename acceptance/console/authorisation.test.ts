@@ -41,6 +41,7 @@ const routesByAccess: [RoleName[], string][] = [
   [operators, 'listOperators suspendOperator removeOperator'],
   [operators, 'listPlans savePlan deletePlan listJobs retryJob listFailingHosts pauseHost replayHost'],
   [operators, 'getSignatures uploadSignatures removeSignatures updateSignatures runSelfTest listEntries'],
+  [operators, 'listSources updateSource'],
   [operators, 'addListEntry removeListEntry listAudit getSystem makeBackup'],
 ]
 
