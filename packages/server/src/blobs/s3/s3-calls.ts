@@ -21,7 +21,7 @@ export type S3Settings = {
   credentials: { accessKeyId: string; secretAccessKey: string } | undefined
 }
 
-export type S3Encryption = {
+type S3Encryption = {
   algorithm: 'AES256' | 'aws:kms' | 'aws:kms:dsse'
   /** Undefined for the default key of the store. */
   kmsKey: string | undefined
