@@ -254,8 +254,8 @@ async function installLanguages() {
 
 /**
  * Installs the programs that tests compare with or use as clients: ClamAV's own scanner and its samples, an ICAP
- * server, clients for the listeners, a connection pooler, proxies, wrong clocks, a reader of QR codes, the checker of Prometheus, curl and
- * Python. Without root the tests that use a missing program are skipped.
+ * server, clients for the listeners, a connection pooler, proxies, wrong clocks, a reader of QR codes, the checker of
+ * Prometheus, curl and Python. Without root the tests that use a missing program are skipped.
  */
 function installPrograms() {
   if (process.getuid?.() !== 0) return

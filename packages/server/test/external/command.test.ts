@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { listMissingParts } from '../../src/engines/jail/jail.ts'
 import { newContent } from '../scans/scan-support.ts'
@@ -13,6 +14,9 @@ import { findMistakes, openAdapter } from './external-support.ts'
 const clamscan = '/usr/bin/clamscan'
 const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$', 'EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
 const signal = new AbortController().signal
+const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
+const lacksNamespaces =
+  spawnSync('unshare', ['--mount', '--net', ...asRoot, 'true']).status !== 0 && 'the kernel grants no namespaces'
 const faults = listMissingParts().faults[0] ?? false
 
 describe('a command', { skip: faults }, () => {
@@ -153,6 +157,20 @@ describe('a command', { skip: faults }, () => {
       await waitFor(() => listMarked().length === 0)
       await adapter.close()
     }
+  })
+
+  test('ends with a service that is killed, and its file with it', { skip: lacksNamespaces }, async () => {
+    const code = `setInterval(() => {}, 1000) // assay-mark-${process.pid}`
+    const holder = fileURLToPath(new URL('command-holder.ts', import.meta.url))
+    const service = spawn(process.execPath, [holder, dir, code], { stdio: 'ignore' })
+    // The launcher has become the program when only the arguments of the program are left.
+    const findLine = () => listMarked().find((line) => / -e setInterval.* \/.*\/file$/.test(line))
+    await waitFor(() => findLine() !== undefined)
+    const pid = Number.parseInt(findLine() ?? '', 10)
+    assert.ok(readFileSync(`/proc/${pid}/mounts`, 'utf8').includes(join(dir, 'engines')), 'it has a mount of its own')
+    service.kill('SIGKILL')
+    await waitFor(() => listMarked().length === 0)
+    assert.deepEqual(readdirSync(join(dir, 'engines', 'other', 'scratch')), [])
   })
 
   test('that does not read all of its standard input has not scanned it', async () => {
