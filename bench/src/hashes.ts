@@ -40,6 +40,7 @@ export async function benchHashes(): Promise<Row[]> {
     const store = makeHashListStore(archive.database)
     const rssBefore = process.memoryUsage.rss()
     const times = await lookUp(store.findHash, known)
+    const empty = await timeEmpty(() => pool.query({ name: 'empty', text: 'select 1' }))
     const grown = process.memoryUsage.rss() - rssBefore
     const large = await revise(archive.database, 2)
     const id = await store.beginImport({ name: 'small', verdict: 'bad', origin: 'import', createdBy: 'bench' })
@@ -65,9 +66,9 @@ export async function benchHashes(): Promise<Row[]> {
       {
         what: `lookup among ${size} hashes, one at a time`,
         ours: `p50 ${toPercentile(times, 0.5)} ms, p99 ${toPercentile(times, 0.99)} ms`,
-        against: '1 ms',
-        ratio: Number(toPercentile(times, 0.99)),
-        wanted: 'p99 below 1',
+        against: `a statement that reads nothing: p50 ${toPercentile(empty, 0.5)} ms, p99 ${toPercentile(empty, 0.99)} ms`,
+        ratio: Number(toPercentile(times, 0.99)) / Number(toPercentile(empty, 0.99)),
+        wanted: 'p99 below 1 ms',
       },
       {
         what: `growth of the process that looked up ${lookups} hashes`,
@@ -151,6 +152,17 @@ async function lookUp(find: (sha256: string) => Promise<unknown>, known: string[
     const found = await find(hash)
     times.push(performance.now() - startedAt)
     assert.equal(found !== undefined, isKnown)
+  }
+  return times.sort((a, b) => a - b)
+}
+
+/** Times of a statement that reads nothing, which tell what the machine and the connection add to a lookup. */
+async function timeEmpty(run: () => Promise<unknown>): Promise<number[]> {
+  const times: number[] = []
+  for (let n = 0; n < lookups; n++) {
+    const startedAt = performance.now()
+    await run()
+    times.push(performance.now() - startedAt)
   }
   return times.sort((a, b) => a - b)
 }
