@@ -23,6 +23,7 @@ const readsMachineClock = [
   'commands/doctor.ts',
   'compose/malware.ts',
   'compose/shared-signatures.ts',
+  'compose/sources/update-source.ts',
   'compose/system-status.ts',
   'database/database-clock.ts',
   'engines/clamav/freshclam.ts',

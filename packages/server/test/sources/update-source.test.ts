@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -97,8 +97,12 @@ describe('the update of a source', { skip: lacking }, () => {
 
   test('stores a file, counts it, and does nothing while it is unchanged', async () => {
     await add(publisher.serve('/plain.ndb', one), { licence: 'CC0' })
+    const abandoned = join(dir, 'data', 'signatures', 'incoming', 'of-a-killed-process')
+    mkdirSync(abandoned, { recursive: true })
+    utimesSync(abandoned, 0, 0)
     const { state, source } = await update()
     assert.equal(state, 'changed')
+    assert.ok(!existsSync(abandoned))
     assert.deepEqual(
       [source.signatures, source.error, source.testedFiles, source.held, source.licence],
       [1, null, 1, [], 'CC0'],

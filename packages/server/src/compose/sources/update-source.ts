@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { readFile, rm, stat } from 'node:fs/promises'
+import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Config } from '../../config/load-config.ts'
 import type { Content } from '../../domain/content/content.ts'
@@ -103,7 +103,9 @@ async function withSet<T>(
   if ('isUnchanged' in fetched) return use(undefined)
   if ('failure' in fetched) throw new SourceError(fetched.reason)
   const { content, validators } = fetched
-  const dir = join(resolve(config.dataDir), 'signatures', 'incoming', randomUUID())
+  const incoming = join(resolve(config.dataDir), 'signatures', 'incoming')
+  await removeAbandoned(incoming)
+  const dir = join(incoming, randomUUID())
   const unpacker = openUnpacker({ log, onEscape })
   try {
     const fileName = toFileName(source)
@@ -120,6 +122,16 @@ async function withSet<T>(
     await unpacker.close()
     await content.release()
     await rm(dir, { recursive: true, force: true })
+  }
+}
+
+/** Removes the files of killed processes, by the clock of this machine: no update takes that long. */
+async function removeAbandoned(incoming: string) {
+  for (const name of await readdir(incoming).catch(() => [])) {
+    const path = join(incoming, name)
+    const found = await stat(path).catch(() => undefined)
+    if (found !== undefined && found.mtimeMs < Date.now() - 2 * totalMs)
+      await rm(path, { recursive: true, force: true })
   }
 }
 
