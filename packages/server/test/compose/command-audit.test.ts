@@ -22,6 +22,7 @@ const readers = [
   'accounts list, accounts show, keys list, plans list, credits ledger, operators list, signatures list',
   'models list, models evaluate, sources list, sources presets',
   'webhooks deliveries, webhooks show, webhooks endpoints, regions show',
+  'hashes list, hashes find, receipts verify, receipts keys',
 ]
   .join()
   .split(',')
@@ -90,6 +91,9 @@ describe('the audit log of operator commands', () => {
       'console_links',
       'signature_files',
       'signature_sources',
+      'receipt_keys',
+      // An import that ends early leaves a list behind that is not in use.
+      "(select * from hash_lists where state = 'active')",
     ]
     const { pool } = deliveries.stores.database
     const texts = [...names, 'deliveries', 'webhook_endpoints', 'audit_log'].map(
@@ -117,13 +121,20 @@ describe('the audit log of operator commands', () => {
     writeFileSync(join(dir, 'audited.yar'), 'rule audited { strings: $a = "never in any file" condition: $a }\n')
 
     writeModel(join(dir, 'model'), makeVit())
+    writeFileSync(join(dir, 'hashes.csv'), `${'0'.repeat(64)}\n`)
+    await pool.query(`insert into receipt_keys (id, public_key) values ('leaked', $1)`, [Buffer.alloc(32)])
 
     const account = ['--account', accountId]
     const changes: [command: string[], action: string, target: string | null][] = [
       [['accounts', 'update', accountId, '--name', 'renamed'], 'account.update', accountId],
       [['accounts', 'suspend', accountId], 'account.update', accountId],
       [['accounts', 'resume', accountId], 'account.update', accountId],
+      [['keys', 'set', keyId, '--allow', 'read'], 'key.restrict', 'ci'],
       [['keys', 'revoke', keyId], 'key.revoke', keyId],
+      [['hashes', 'import', join(dir, 'hashes.csv'), '--list', 'bad', '--verdict', 'bad'], 'hashes.import', 'bad'],
+      [['hashes', 'remove', 'bad'], 'hashes.remove', 'bad'],
+      [['receipts', 'withdraw-key', 'leaked'], 'receipt-key.withdraw', 'leaked'],
+      [['receipts', 'rotate-key'], 'receipt-key.rotate', 'the new key'],
       [['plans', 'save', 'audited', '--credits', '5', '--rate', '1/1m'], 'plan.save', 'audited'],
       [['plans', 'delete', 'audited'], 'plan.delete', 'audited'],
       [['credits', 'grant', ...account, '--amount', '7'], 'credits.grant', accountId],
@@ -160,6 +171,8 @@ describe('the audit log of operator commands', () => {
       assert.deepEqual(readdirSync(join(dir, 'models')), [])
     })
     for (const [command] of changes) await run(...command)
+    const { rows } = await pool.query<{ id: string }>('select id from receipt_keys where sealed is not null')
+    for (const change of changes) if (change[2] === 'the new key') change[2] = rows[0]?.id ?? null
 
     const audit = makeAuditLog({ pool })
     const records = (await audit.list({}, { before: undefined, limit: 100 })).toReversed()
