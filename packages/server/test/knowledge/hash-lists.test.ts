@@ -5,7 +5,8 @@ import { type HashLists, withHashLists } from '../../src/domain/knowledge/hash-l
 import { makeMemberHashes } from '../../src/domain/knowledge/member-hashes.ts'
 import { EngineDown, type Work } from '../../src/domain/ports/engines.ts'
 import type { HashVerdict, KnownHash } from '../../src/domain/ports/hash-list-store.ts'
-import type { ScanOptions, Verdict } from '../../src/domain/scans/verdict.ts'
+import type { ListEntry } from '../../src/domain/ports/list-store.ts'
+import { type ScanOptions, type Verdict, withLists } from '../../src/domain/scans/verdict.ts'
 
 const content = { sha256: 'a'.repeat(64) } as Content
 const options = { kind: 'malware' } as ScanOptions
@@ -59,6 +60,24 @@ test('a good hash makes nothing clean that was not read', async () => {
   assert.deepEqual([half.status, half.signals], ['error', doubts])
   const error: Verdict = { status: 'error', signals: doubts, metadata: {}, doubts }
   assert.equal((await apply(error, ['bad', 'good'], good)).status, 'error')
+})
+
+test('an allowed hash that a bad list names is clean only if the engines read all of it', async () => {
+  const lists: HashLists = { findActive: () => ({ verdicts: ['bad'], version: '1' }), findHash: async () => bad }
+  const allowed = { list: 'allow', matches: 'sha256', value: content.sha256, reason: 'checked' } as ListEntry
+  const assess = (verdict: Verdict) =>
+    withLists(
+      withHashLists(async () => verdict, lists),
+      () => [allowed],
+    )(content, options)
+  assert.equal((await assess(clean)).status, 'clean')
+  const signals = ['Error:EncryptedContent']
+  const error: Verdict = { status: 'error', signals, metadata: {} }
+  for (const verdict of [error, { ...error, doubts: signals }, { ...threat, doubts: signals }]) {
+    const found = await assess(verdict)
+    assert.deepEqual([found.status, found.signals], ['error', signals])
+    assert.equal(found.metadata.engines_status, verdict.status)
+  }
 })
 
 test('a lookup that fails is never a verdict', async () => {

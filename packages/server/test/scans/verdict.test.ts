@@ -35,6 +35,13 @@ describe('the allow and block lists', () => {
       [encrypted],
     ],
     [
+      'never make allowed content clean that was scanned in part',
+      { ...threat('Virus:A'), doubts: [encrypted] },
+      [allowed],
+      'error',
+      [encrypted],
+    ],
+    [
       'never make content clean that has more signals than are listed',
       threat(...many),
       many.map((name) => entry('allow', 'signal', name)),

@@ -1,5 +1,5 @@
 import type { ActiveHashLists, HashListStore, KnownHash } from '../ports/hash-list-store.ts'
-import { type Assess, maxSignals, type Verdict } from '../scans/verdict.ts'
+import { type Assess, clearFindings, maxSignals, type Verdict } from '../scans/verdict.ts'
 
 /** The lists as scans see them. */
 export type HashLists = Pick<HashListStore, 'findHash'> & {
@@ -47,11 +47,11 @@ function applyKnown(verdict: Verdict, known: KnownHash | undefined): Verdict {
   if (known.verdict === 'bad') {
     const found = verdict.status === 'threat' ? verdict.signals : []
     const signals = [...new Set([toSignal(known), ...found])].slice(0, maxSignals)
-    return { ...verdict, status: 'threat', signals, metadata }
+    // An entry of the allow list may clear this threat, and must not clear an error of the engines with it.
+    const doubts = verdict.doubts ?? (verdict.status === 'error' ? verdict.signals : [])
+    return { ...verdict, status: 'threat', signals, metadata, doubts }
   }
-  if (verdict.status !== 'threat') return verdict
-  const { doubts = [] } = verdict
-  return { ...verdict, status: doubts.length > 0 ? 'error' : 'clean', signals: doubts, metadata }
+  return verdict.status === 'threat' ? clearFindings(verdict, metadata) : verdict
 }
 
 /** The signal of a hash that is known as bad. */

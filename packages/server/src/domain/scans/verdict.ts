@@ -72,6 +72,15 @@ export function withLists(assess: Assess, listCurrent: () => ListEntry[]): Asses
   }
 }
 
+/**
+ * Takes back what was found. Parts that were not scanned remain, whoever says that the content is harmless: a result is
+ * never clean for content that was not read completely.
+ */
+export function clearFindings(verdict: Verdict, metadata: Verdict['metadata']): Verdict {
+  const { doubts = [] } = verdict
+  return { ...verdict, status: doubts.length > 0 ? 'error' : 'clean', signals: doubts, metadata }
+}
+
 /** A block wins over an allowance. An allowance changes only a threat: an error says that content was not scanned. */
 function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 'Classification'): Verdict {
   const block = entries.find(({ list }) => list === 'block')
@@ -83,13 +92,12 @@ function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 
   const [first] = entries
   if (verdict.status !== 'threat' || first === undefined) return verdict
   const metadata = toListedMetadata(verdict, first)
-  if (entries.some(({ matches }) => matches === 'sha256')) return { ...verdict, status: 'clean', signals: [], metadata }
+  if (entries.some(({ matches }) => matches === 'sha256')) return clearFindings(verdict, metadata)
   const remainingSignals = verdict.signals.filter((signal) => !entries.some(({ value }) => value === signal))
   if (remainingSignals.length > 0) return { ...verdict, signals: remainingSignals }
   // A full list may be cut off: a signal that it does not show could remain.
   if (verdict.signals.length >= maxSignals) return verdict
-  const { doubts = [] } = verdict
-  return { ...verdict, status: doubts.length > 0 ? 'error' : 'clean', signals: doubts, metadata }
+  return clearFindings(verdict, metadata)
 }
 
 /** The status that the engines gave is kept, so that the result can be revised when its entry is removed. */
