@@ -6,6 +6,7 @@ import { eicarSignal } from './archives.ts'
 import type { Installation } from './chaos-installation.ts'
 import type { Load, Order } from './chaos-load.ts'
 import { grepFiles, listContentFiles } from './content-files.ts'
+import { describeProcesses } from './processes.ts'
 import { type Receiver, verifyDelivery } from './receiver.ts'
 import { type Kind, listKept, makeCaller } from './submitting.ts'
 import { waitUntil } from './wait-until.ts'
@@ -139,7 +140,7 @@ export async function checkDeliveries(
 export async function checkLeftovers(installation: Installation, marker: string): Promise<number> {
   const { dataDir, temporaryDir } = installation
   await installation.stop()
-  assert.deepEqual(installation.listProcesses(), [])
+  assert.deepEqual(describeProcesses(installation.listProcesses()), [])
   assert.deepEqual(grepFiles(dataDir, Buffer.from(marker)), [], 'nothing is there in clear')
   assert(!installation.log().includes(marker), 'nor in the log')
   const orphans = listKept(dataDir)
@@ -150,6 +151,6 @@ export async function checkLeftovers(installation: Installation, marker: string)
   await installation.stop()
   assert.deepEqual(listContentFiles({ dataDir }), [])
   assert.deepEqual(readdirSync(temporaryDir), [])
-  assert.deepEqual(installation.listProcesses(), [])
+  assert.deepEqual(describeProcesses(installation.listProcesses()), [])
   return orphans.length
 }

@@ -7,6 +7,10 @@ export function findProcesses(text: string): number[] {
 
 const hasText = (pid: number, text: string) => read(pid, 'cmdline').replaceAll('\0', ' ').includes(text)
 
+/** The command lines of processes, for messages. */
+export const describeProcesses = (pids: number[]): string[] =>
+  pids.map((pid) => `${pid}: ${read(pid, 'cmdline').replaceAll('\0', ' ').trim()}`)
+
 /** Sends SIGKILL to processes; ignores those that have already ended. */
 export function killAll(pids: number[]) {
   for (const pid of pids) {

@@ -1,4 +1,4 @@
-import { type ReactNode, type RefObject, useEffect, useRef, useState } from 'react'
+import { type ReactNode, type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react'
 
 export type Column<T> = {
   title: string
@@ -114,12 +114,18 @@ function toListClass({ isExtra, isActions }: Kind): string {
 /** Whether the table scrolls and therefore must be focusable by keyboard. */
 function useIsWide(frame: RefObject<HTMLElement | null>): boolean {
   const [isWide, setWide] = useState(false)
+  // New rows are measured before they are shown; the observer comes a moment later.
+  useLayoutEffect(() => {
+    if (frame.current !== null) setWide(scrolls(frame.current))
+  })
   useEffect(() => {
     const element = frame.current
     if (element === null) return
-    const observer = new ResizeObserver(() => setWide(element.scrollWidth > element.clientWidth))
+    const observer = new ResizeObserver(() => setWide(scrolls(element)))
     for (const part of [element, ...element.children]) observer.observe(part)
     return () => observer.disconnect()
   }, [frame])
   return isWide
 }
+
+const scrolls = ({ scrollWidth, clientWidth }: HTMLElement) => scrollWidth > clientWidth

@@ -205,7 +205,8 @@ group by 1, 2
 
 /**
  * Background scans without a verdict at the end of each step. A scan that has a verdict is known by its row, if it began
- * at most one span before the first step; one that still waits, by its row or its job.
+ * at most one span before the first step; one that still waits, by its row or its job. The counts are materialized,
+ * because PostgreSQL would make them again for each step otherwise.
  */
 const listAccountQueue = `
 with background as (
@@ -214,9 +215,9 @@ with background as (
   union all
   select created_at, 'infinity'
   from jobs where account_id = $3 and held_until is null and created_at < ${firstStep} - $2 * ${step}
-), began as (
+), began as materialized (
   select ${toStep('created_at')} as at, count(*) as count from background group by 1
-), ended as (
+), ended as materialized (
   select case when isfinite(completed_at) then ${toStep('completed_at')} else completed_at end as at,
     count(*) as count, min(created_at) as oldest
   from background group by 1
