@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { receiptKeysPath } from '@assay/contract'
+import { eicar } from '../support/archives.ts'
 import { runProgram } from '../support/run-program.ts'
 import { alreadyTested } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
@@ -66,6 +67,24 @@ describe('receipts', { skip: alreadyTested }, () => {
     const refused = await runProgram(offline, 'receipts', 'verify', forged, '--keys', keyFile, '--json')
     assert.equal(refused.code, 1)
     assert.match(JSON.parse(refused.out).error, /signature does not match/)
+  })
+
+  test('inside another result are not taken for that result, and only a clean one passes as clean', async () => {
+    const clean = await runProgram(offline, 'receipts', 'verify', resultFile, '--keys', keyFile, '--clean')
+    assert.equal(clean.code, 0, clean.err)
+    const around = JSON.parse(readFileSync(resultFile, 'utf8'))
+    const other = save('around.json', JSON.stringify({ ...around, content_name: 'other.txt' }))
+    const refused = await runProgram(offline, 'receipts', 'verify', other, '--keys', keyFile)
+    assert.deepEqual([refused.code, /not the one that was signed/.test(refused.err)], [1, true])
+
+    const caller = makeCaller(service.url, (await service.createAccount()).api_key)
+    const { id } = toResult(await caller.sendFile('malware', 'scan', eicar), 201)
+    const threat = save('threat.json', (await caller.fetchResult('malware', id, '?receipt=1')).text)
+    const keys = save('now.json', await (await fetch(service.url + receiptKeysPath)).text())
+    const valid = await runProgram(offline, 'receipts', 'verify', threat, '--keys', keys)
+    assert.equal(valid.code, 0, valid.err)
+    const notClean = await runProgram(offline, 'receipts', 'verify', threat, '--keys', keys, '--clean')
+    assert.deepEqual([notClean.code, /the result is threat/.test(notClean.err)], [1, true])
   })
 
   test('stay valid when the key is rotated', async () => {

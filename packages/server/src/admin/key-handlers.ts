@@ -43,7 +43,7 @@ export function makeKeyHandlers(deps: KeyHandlerDeps) {
           createdBy: call.who.actor,
         })
         .catch(toConflict)
-      await call.audit('key.create', created.key.name)
+      await call.audit('key.create', created.key.name, { detail: JSON.stringify(created.key.restrictions) })
       return { key: toKeyRow(created.key), api_key: created.apiKey }
     },
 

@@ -49,6 +49,18 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
       const deliveriesOfScan = await history.listDeliveriesOf(accountId, id)
       const revisions = await history.listRevisionsOf(id)
       const completedAt = scan.completedAt
+      const later = [
+        ...revisions.map(({ at, status, reason }) => ({
+          at: at.toISOString(),
+          event: `revised to ${status}`,
+          detail: reason,
+        })),
+        ...deliveriesOfScan.map(({ createdAt, state, url }) => ({
+          at: createdAt.toISOString(),
+          event: `webhook ${state}`,
+          detail: url,
+        })),
+      ].sort((a, b) => a.at.localeCompare(b.at))
       return {
         scan: toScanResult(scan),
         key_name: scan.keyName,
@@ -57,18 +69,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
           ...(completedAt === null
             ? []
             : [{ at: completedAt.toISOString(), event: scan.status, detail: scan.signals?.join(', ') ?? null }]),
-          ...[
-            ...revisions.map(({ at, status, reason }) => ({
-              at: at.toISOString(),
-              event: `revised to ${status}`,
-              detail: reason,
-            })),
-            ...deliveriesOfScan.map(({ createdAt, state, url }) => ({
-              at: createdAt.toISOString(),
-              event: `webhook ${state}`,
-              detail: url,
-            })),
-          ].sort((a, b) => a.at.localeCompare(b.at)),
+          ...later,
         ],
         deliveries: deliveriesOfScan.map((delivery) => delivery.id),
       }

@@ -30,7 +30,8 @@ export function makeKeysCommand(): Command {
         const restrictions = toRestrictions(given, unrestricted)
         const options = { name, expiresAt: expires ?? null, isTest: test === true, restrictions }
         const created = await registration.createKey(account, options)
-        await audit('key.create', name, { accountId: account, detail: created.key.id })
+        const detail = `${created.key.id} ${JSON.stringify(created.key.restrictions)}`
+        await audit('key.create', name, { accountId: account, detail })
         return created
       })
       const text = `${toCard({ id: key.id, 'API key': apiKey })}\n\nThe key is shown only once. Store it now.`

@@ -81,7 +81,8 @@ export const readWords =
   <T extends string>(words: Record<string, T>) =>
   (text: string): T[] =>
     text.split(',').map((part) => {
-      const word = words[part.trim().toLowerCase()]
+      const name = part.trim().toLowerCase()
+      const word = Object.hasOwn(words, name) ? words[name] : undefined
       if (word !== undefined) return word
       throw new InvalidArgumentError(
         `Enter one or more of these, separated by commas: ${Object.keys(words).join(', ')}.`,

@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { Command } from 'commander'
 import { OperatorMistake } from '../domain/problem.ts'
 import { type Receipt, toPublicKey, verifyReceipt } from '../domain/receipts/signed-receipt.ts'
 import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
+
+type VerifyOptions = { keys?: string; content?: string; clean?: true }
 
 export function makeReceiptsCommand(): Command {
   const receipts = newCommand('receipts', 'verify signed receipts; list, rotate and withdraw their keys')
@@ -13,11 +16,15 @@ export function makeReceiptsCommand(): Command {
     .argument('<file>', 'file with the receipt, or with the result that contains it')
     .option('--keys <file or URL>', 'public keys, as /.well-known/assay-receipts.json serves them; else the database')
     .option('--content <file>', 'content that the receipt must be about')
-    .action(async (file: string, { keys, content }: { keys?: string; content?: string }, command: Command) => {
-      const verified = verifyReceipt(findReceipt(readText(file)), await readKeys(keys))
+    .option('--clean', 'require the status clean, and no later revision to another status')
+    .action(async (file: string, { keys, content, clean }: VerifyOptions, command: Command) => {
+      const { text, result } = findReceipt(readText(file))
+      const verified = verifyReceipt(text, await readKeys(keys))
       if ('fault' in verified) throw new OperatorMistake(verified.fault)
       const { receipt, kid } = verified
+      if (result !== undefined) requireSame(receipt, result)
       if (content !== undefined) await requireContent(receipt, content)
+      if (clean) requireClean(receipt)
       const json = { valid: true, kid, ...(content !== undefined && { content_matches: true }), ...receipt }
       print(command, json, toText(receipt, kid, content))
     })
@@ -75,20 +82,34 @@ const fetchMs = 10_000
 
 function readText(file: string): string {
   try {
-    const bytes = readFileSync(file)
-    if (bytes.length <= maxBytes) return bytes.toString().trim()
+    if (statSync(file).size <= maxBytes) return readFileSync(file, 'utf8').trim()
   } catch (error) {
     throw new OperatorMistake(`${file} cannot be read: ${(error as Error).message}.`, { cause: error })
   }
   throw new OperatorMistake(`${file} is too long for a receipt or a list of keys.`)
 }
 
-/** The receipt in a text that is one, or in the JSON of a result. */
-function findReceipt(text: string): string {
-  if (!text.startsWith('{')) return text
-  const { metadata } = parse(text, 'The file') as { metadata?: { receipt?: unknown } | null }
-  if (typeof metadata?.receipt === 'string') return metadata.receipt
+/** The receipt in a text that is one, or in the JSON of a result, with that result. */
+function findReceipt(text: string): { text: string; result?: object } {
+  if (!text.startsWith('{')) return { text }
+  const result = parse(text, 'The file') as { metadata?: Record<string, unknown> | null }
+  const { receipt, ...metadata } = result.metadata ?? {}
+  if (typeof receipt === 'string') return { text: receipt, result: { ...result, metadata } }
   throw new OperatorMistake('The result in the file has no receipt. Ask for the result with ?receipt=1.')
+}
+
+/** A valid receipt says nothing about another result that was put around it. */
+function requireSame({ result: signed }: Receipt, result: object) {
+  if (isDeepStrictEqual(signed, result)) return
+  throw new OperatorMistake('The result in the file is not the one that was signed. Trust the receipt inside it alone.')
+}
+
+function requireClean({ result: { status, metadata } }: Receipt) {
+  const revised = metadata?.revised_status ?? 'clean'
+  if (status === 'clean' && revised === 'clean') return
+  throw new OperatorMistake(
+    `The receipt is valid, but the content is not clean: the result is ${status}${revised === 'clean' ? '' : `, revised to ${revised}`}.`,
+  )
 }
 
 async function readKeys(source: string | undefined): Promise<unknown> {
@@ -104,7 +125,14 @@ async function fetchText(url: string): Promise<string> {
   try {
     const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(fetchMs) })
     if (!response.ok) throw new Error(`the server answered with status ${response.status}`)
-    return await response.text()
+    const chunks: Uint8Array[] = []
+    let bytes = 0
+    for await (const chunk of response.body ?? []) {
+      bytes += chunk.length
+      if (bytes > maxBytes) throw new Error('the answer is too long for a list of keys')
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString()
   } catch (error) {
     const { message, cause } = error as Error
     const reason = cause instanceof Error ? cause.message : message

@@ -22,7 +22,7 @@ export function makeReceiptKeyStore({ pool, sealer }: { pool: Pool; sealer: Seal
     withdrawKey: async (id) => (await changeRows(pool, 'delete from receipt_keys where id = $1', [id])) === 1,
   }
 
-  /** Of several nodes that need the first key at the same time, one creates it. */
+  /** Creates the first key, which one of several nodes does that need it at the same time. */
   async function createFirst() {
     await addKey(pool)
     const current = await findCurrent(pool)

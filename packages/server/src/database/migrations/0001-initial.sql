@@ -136,7 +136,7 @@ create table receipt_keys (
   created_at timestamptz not null default now()
 );
 
--- One key signs at a time.
+-- At most one key signs; the others verify.
 create unique index receipt_keys_current on receipt_keys ((true)) where sealed is not null;
 
 -- Scans are partitioned by the time that their ids (UUID version 7) begin with, so that deleting old results is

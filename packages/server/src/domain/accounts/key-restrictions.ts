@@ -4,7 +4,7 @@ import { newCache } from '../new-cache.ts'
 import { Problem } from '../problem.ts'
 import { toBlockList } from '../scans/web-address.ts'
 
-/** What a key can be allowed to do: fetch results, scan and wait for the result, submit background scans. */
+/** The actions that a key can be allowed: fetch results, scan and wait for the result, submit background scans. */
 const keyActions = ['read', 'scan', 'submit'] as const
 export type KeyAction = (typeof keyActions)[number]
 

@@ -26,7 +26,15 @@ const alg = 'EdDSA'
 /** A type of its own, so that a token that the same key might sign for another purpose is no receipt. */
 const typ = 'assay-receipt+jwt'
 
+/** Makes a key whose id begins with no hyphen, because commands take an id as an argument. */
 export function newReceiptKey(): NewReceiptKey {
+  for (;;) {
+    const key = drawKey()
+    if (!key.id.startsWith('-')) return key
+  }
+}
+
+function drawKey(): NewReceiptKey {
   const pair = generateKeyPairSync('ed25519')
   const publicKey = Buffer.from(pair.publicKey.export({ format: 'jwk' }).x ?? '', 'base64url')
   const privateKey = pair.privateKey.export({ format: 'der', type: 'pkcs8' })
