@@ -72,6 +72,55 @@ describe('an inspection', () => {
     await assert.rejects(inspect(newContent('a virus')), down)
   })
 
+  test('ends the other engines when one fails, and fails only after they have stopped', async () => {
+    const down = new EngineDown('away')
+    const stopped = Promise.withResolvers<void>()
+    const reasons: unknown[] = []
+    let isOver = false
+    const slow = newEngine({
+      scan: (_, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => {
+            reasons.push(signal.reason)
+            // An engine that holds the content for a moment longer.
+            void stopped.promise.then(() => reject(new Error('ended')))
+          })
+        }),
+    })
+    const { inspect } = newInspection([slow, newEngine({ scan: () => Promise.reject(down) })])
+    const failing = assert.rejects(inspect(newContent('text')), down).finally(() => {
+      isOver = true
+    })
+    await new Promise(setImmediate)
+    assert.deepEqual([reasons, isOver], [[down], false])
+    stopped.resolve()
+    await failing
+  })
+
+  test('does not end engines that have answered', async () => {
+    const signals: AbortSignal[] = []
+    const engine = newEngine({
+      async scan(_, { signal }) {
+        signals.push(signal)
+        return nothing
+      },
+    })
+    for (const engines of [[engine], [engine, engine]]) await newInspection(engines).inspect(newContent('text'))
+    assert.deepEqual(
+      signals.map(({ aborted }) => aborted),
+      [false, false, false],
+    )
+  })
+
+  test('beyond the processor time of a scan ends all engines', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const { inspect, pass } = newInspection([hanging, hanging])
+    const inspecting = inspect(newContent('text'))
+    await new Promise(setImmediate)
+    pass(t, 1, 2, 45_001)
+    assert.deepEqual(await inspecting, { findings: [], doubts: ['ScanLimitExceeded'] })
+  })
+
   test('unpacks for an engine that opens no containers, and every engine scans the members', async () => {
     const [opening, other] = [[] as string[], [] as string[]]
     const engines = [newEngine({ seen: opening, opensContainers: true }), newEngine({ seen: other })]

@@ -111,12 +111,10 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
   const engines = deps.listEngines()
   const place = { depth: path.length, name: path.at(-1) ?? search.contentName ?? '' }
   const { ballot } = search
-  const reports = await Promise.all(
-    engines.map((engine) => {
-      const scan = () => engine.scan(content, work, place)
-      return ballot === undefined ? scan() : ballot.ask(engine, scan)
-    }),
-  )
+  const reports = await scanWithAll(engines, work, (engine, ownWork) => {
+    const scan = () => engine.scan(content, ownWork, place)
+    return ballot === undefined ? scan() : ballot.ask(engine, scan)
+  })
   const findings = reports.flatMap((report) => report.findings.map((name): Finding => ({ name, path })))
   result.findings.push(...findings)
   result.doubts.push(...reports.flatMap((report) => report.doubts))
@@ -140,6 +138,40 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
     const isUnopened = reports.some(({ hasUnopened }) => hasUnopened === true) && members + doubts.length === 0
     result.doubts.push(...(isUnopened ? ['UnsupportedContainer' as const] : doubts))
   }
+}
+
+/**
+ * Lets all engines scan at once. When one fails, the others are ended, and the failure is passed on only after all have
+ * stopped: the memory of released content soon holds bytes of another account, which no engine may read.
+ */
+async function scanWithAll(
+  engines: ScanEngine[],
+  work: Work,
+  scan: (engine: ScanEngine, work: Work) => Promise<EngineReport>,
+): Promise<EngineReport[]> {
+  const [first] = engines
+  if (first !== undefined && engines.length === 1) return [await scan(first, work)]
+  const ending = new AbortController()
+  const { signal } = ending
+  const end = () => ending.abort(work.signal.reason)
+  if (work.signal.aborted) end()
+  work.signal.addEventListener('abort', end, { once: true })
+  const ownWork = { ...work, signal }
+  const results = await Promise.all(
+    engines.map(async (engine) => {
+      try {
+        return await scan(engine, ownWork)
+      } catch (error) {
+        ending.abort(error)
+        return undefined
+      }
+    }),
+  )
+  work.signal.removeEventListener('abort', end)
+  const reports = results.filter((report) => report !== undefined)
+  // The reason is the first failure; the later ones follow from it.
+  if (reports.length < engines.length) throw signal.reason
+  return reports
 }
 
 /** Content beyond a limit cannot become clean: nothing else of it needs to be unpacked. */
