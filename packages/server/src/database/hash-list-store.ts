@@ -82,9 +82,15 @@ export function makeHashListStore({ pool }: { pool: Pool }): HashListStore {
 
     activate: (listId) => inTransaction(pool, (client) => activate(client, listId), { lock: listsLock }),
 
-    async abandon(listId) {
-      await changeRows(pool, `${setRemoved} where id = $1 and state = 'importing'`, [listId])
-    },
+    abandon: (listId) =>
+      inTransaction(pool, async (client) => {
+        const count = await changeRows(client, `${setRemoved} where id = $1 and state = 'importing'`, [listId])
+        if (count === 0) return
+        await client.query(`drop table if exists ${toStaging(listId)}`)
+        // The cleanup deletes hashes that are rows already.
+        const hasRows = 'exists (select from listed_hashes where list_id = $1)'
+        await changeRows(client, `delete from hash_lists where id = $1 and not ${hasRows}`, [listId])
+      }),
 
     remove: (origin, name) =>
       inTransaction(pool, async (client) => (await removeActive(client, origin, name)) !== undefined, {

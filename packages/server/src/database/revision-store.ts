@@ -19,6 +19,8 @@ import { lowestId } from './scan-partitions.ts'
 const revisionLock = 52_115_011
 /** Time after a change in which scans that began before it have ended; results of these are looked for then. */
 const secondPassAfter = `interval '6 minutes'`
+/** The pause after a failure is as long as the work is old, so that work which always fails is tried less and less. */
+const failurePause = `greatest(interval '10 seconds', least(interval '30 minutes', now() - created_at))`
 const deletePieceSize = 5000
 
 type Deps = { pool: Pool; decide: DecideRevision; makeBody: MakeRevisionBody }
@@ -47,6 +49,15 @@ export function makeRevisionStore({ pool, decide, makeBody }: Deps): RevisionSto
          from unnest($1::bigint[], $2::uuid[]) as lease (id, token)
          where revision_work.id = lease.id and lease_token = lease.token`,
         toColumns(leases),
+      )
+    },
+
+    async postpone({ id, token }) {
+      await changeRows(
+        pool,
+        `update revision_work set held_until = now() + ${failurePause}, lease_token = null
+         where id = $1 and lease_token = $2`,
+        [id, token],
       )
     },
 
@@ -79,7 +90,8 @@ const toColumns = (leases: RevisionLease[]) => [leases.map(({ id }) => id), leas
 const claimWork = `
 update revision_work set lease_token = gen_random_uuid(), held_until = now() + $1::float8 * interval '1 millisecond'
 where id = (
-  select id from revision_work where held_until is null or held_until <= now() order by id limit 1
+  select id from revision_work where held_until is null or held_until <= now()
+  order by held_until nulls first, id limit 1
 ) and not exists (select from revision_work where lease_token is not null and held_until > now())
 returning id::text, lease_token as token, signature_file as "signatureFile"
 `

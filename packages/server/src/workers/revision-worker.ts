@@ -12,7 +12,7 @@ const extendMs = 5000
  * time over all processes; each piece of it is one transaction, so a killed process leaves nothing half done.
  */
 export function openRevisionWorker(deps: {
-  store: Pick<RevisionStore, 'claim' | 'extend' | 'release' | 'runPiece' | 'finish'>
+  store: Pick<RevisionStore, 'claim' | 'extend' | 'release' | 'postpone' | 'runPiece' | 'finish'>
   /** Makes the hashes of a changed signature file a list, whose results are then revised. */
   readSignatureFile(name: string): Promise<void>
   /** Called when webhooks about revisions are due. */
@@ -32,13 +32,13 @@ export function openRevisionWorker(deps: {
     toLease: ({ id, token }: ClaimedRevisionWork) => ({ id, token }),
     toId: ({ id }) => id,
     run: async (work, { stopping, lost }) => {
-      if (work.signatureFile !== null) {
-        await deps.readSignatureFile(work.signatureFile)
-        await store.finish(work)
-        return
+      try {
+        await runWork(work, AbortSignal.any([stopping, lost]))
+      } catch (error) {
+        // Other work must not wait for work that fails every time. Without a database, the lease ends by itself.
+        await store.postpone(work).catch(() => {})
+        throw error
       }
-      const revised = await runPieces(work, AbortSignal.any([stopping, lost]))
-      if (revised > 0) log.info({ revised }, 'results were revised')
     },
     renewal: {
       everyMs: extendMs,
@@ -49,6 +49,16 @@ export function openRevisionWorker(deps: {
     isOutage,
   })
   return { poke, close: (withinMs: number) => close(withinMs) }
+
+  async function runWork(work: ClaimedRevisionWork, signal: AbortSignal): Promise<void> {
+    if (work.signatureFile !== null) {
+      await deps.readSignatureFile(work.signatureFile)
+      await store.finish(work)
+      return
+    }
+    const revised = await runPieces(work, signal)
+    if (revised > 0) log.info({ revised }, 'results were revised')
+  }
 
   async function runPieces(work: ClaimedRevisionWork, signal: AbortSignal): Promise<number> {
     let revised = 0

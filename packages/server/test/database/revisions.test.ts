@@ -11,7 +11,10 @@ import type { HashListStore } from '../../src/domain/ports/hash-list-store.ts'
 import type { ListStore } from '../../src/domain/ports/list-store.ts'
 import type { RevisionStore } from '../../src/domain/ports/revision-store.ts'
 import { newScanId, type Scan } from '../../src/domain/scans/scan.ts'
+import { makeLogger } from '../../src/runtime/logger.ts'
+import { openRevisionWorker } from '../../src/workers/revision-worker.ts'
 import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const toHash = (text: string) => createHash('sha256').update(text).digest('hex')
 const leaseMs = 60_000
@@ -67,6 +70,9 @@ describe('revisions', () => {
     return name
   }
 
+  const readSignatureFile = (name: string) =>
+    makeSignatureHashes({ signatures: makeSignatureStore(stores.database), hashLists: lists })(name)
+
   /** Does all work that is due, as the worker does. */
   async function work(store = revisions): Promise<number> {
     let revised = 0
@@ -74,9 +80,7 @@ describe('revisions', () => {
       const [claimed] = await store.claim(leaseMs)
       if (claimed === undefined) return revised
       if (claimed.signatureFile !== null) {
-        await makeSignatureHashes({ signatures: makeSignatureStore(stores.database), hashLists: lists })(
-          claimed.signatureFile,
-        )
+        await readSignatureFile(claimed.signatureFile)
         await store.finish(claimed)
         continue
       }
@@ -185,6 +189,66 @@ describe('revisions', () => {
     await signatures.removeFile('own.hsb')
     await work()
     assert.equal((await findMetadata(id))?.revised_status, 'clean')
+  })
+
+  test('the names of signatures cannot stop the work', async () => {
+    const signatures = makeSignatureStore(stores.database)
+    const hash = toHash('a name with a NUL')
+    const id = await addResult(hash)
+    const content = Buffer.from(`${hash}:4:Own\0Malware\n`)
+    await signatures.saveFiles([{ name: 'nul.hsb', read: async () => content }])
+    await work()
+    assert.equal((await findMetadata(id))?.revised_reason, 'Hash list nul.hsb: Virus:Own Malware.UNOFFICIAL')
+    await signatures.removeFile('nul.hsb')
+    await work()
+  })
+
+  test('work that fails every time does not hold up other work, and leaves nothing of its imports', async () => {
+    await query('delete from revision_work')
+    const countRemains = async () => {
+      const [row] = await query<{ lists: number; tables: number }>(
+        `select (select count(*)::int from hash_lists where state = 'importing') as lists,
+           (select count(*)::int from pg_class where relname like 'hash\\_import\\_%') as tables`,
+      )
+      return row
+    }
+    const before = await countRemains()
+    const signatures = makeSignatureStore(stores.database)
+    const broken = { ...lists, sortHashes: () => Promise.reject(new Error('fails every time')) }
+    const read = async () => Buffer.from(`${toHash('cursed')}:4:Cursed\n`)
+    await signatures.saveFiles([{ name: 'cursed.hsb', read }])
+    const hash = toHash('waits behind')
+    const id = await addResult(hash)
+    await addList([hash])
+    const failed = Promise.withResolvers<void>()
+    const worker = openRevisionWorker({
+      store: revisions,
+      readSignatureFile: (name) =>
+        makeSignatureHashes({ signatures, hashLists: broken })(name).finally(() => failed.resolve()),
+      onDeliveries: () => {},
+      log: makeLogger({ level: 'silent', region: 'test' }),
+      isOutage: () => false,
+    })
+    try {
+      await failed.promise
+      await waitFor(async () => (await listOf(id)).length === 1)
+    } finally {
+      await worker.close(5000)
+    }
+    assert.deepEqual(await countRemains(), before)
+    const [held] = await query<{ pauses: boolean }>(
+      `select held_until > now() and lease_token is null as pauses from revision_work where signature_file = 'cursed.hsb'`,
+    )
+    assert.deepEqual(held, { pauses: true })
+    // Work that has stepped back comes after new work also when it is due again.
+    await query(`update revision_work set held_until = now() - interval '1 second' where signature_file is not null`)
+    await addList([toHash('new')])
+    const [claimed] = await revisions.claim(leaseMs)
+    assert.equal(claimed?.signatureFile, null)
+    if (claimed !== undefined) await revisions.release([claimed])
+    await work()
+    await signatures.removeFile('cursed.hsb')
+    await work()
   })
 
   test('a piece that is cut off is done again, and a lost lease changes nothing', async () => {

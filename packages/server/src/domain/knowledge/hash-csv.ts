@@ -85,8 +85,8 @@ function splitQuoted(text: string): string[] | undefined {
   return fields
 }
 
-/** Names appear in signals: one line, and not longer than those of signatures. */
-function toName(text: string | undefined): string | null {
+/** Names appear in signals: one line without control characters, and not longer than those of signatures. */
+export function toName(text: string | undefined): string | null {
   const name = (text ?? '')
     .replaceAll(/\p{Cc}+/gu, ' ')
     .trim()

@@ -1,6 +1,6 @@
 import type { HashListStore } from '../ports/hash-list-store.ts'
 import type { SignatureStore } from '../ports/signature-store.ts'
-import type { HashLine } from './hash-csv.ts'
+import { type HashLine, toName } from './hash-csv.ts'
 import { importHashes, NoHashes } from './import-hashes.ts'
 
 /**
@@ -27,7 +27,8 @@ export function makeSignatureHashes(deps: {
 
 /** Reads a line of ClamAV's hash signatures: `hash:size:name`. Lines with other hashes are no rows. */
 export function readSignature(line: string): HashLine {
-  const [hash = '', , name = ''] = line.trim().split(':')
+  const [hash = '', , text] = line.trim().split(':')
   if (!/^[0-9a-f]{64}$/i.test(hash)) return undefined
-  return { sha256: hash, name: name === '' ? null : `${name}.UNOFFICIAL` }
+  const name = toName(text)
+  return { sha256: hash, name: name === null ? null : `${name}.UNOFFICIAL` }
 }

@@ -47,7 +47,7 @@ export type HashListStore = {
    * of both are revised.
    */
   activate(listId: string): Promise<{ list: HashList; replaced: HashList | undefined }>
-  /** Ends an import that was not activated. Its hashes are deleted later. */
+  /** Ends an import that was not activated. Nothing remains of it but sorted hashes, which are deleted later. */
   abandon(listId: string): Promise<void>
   /** Returns false when there is no such active list. Results of its hashes are revised. */
   remove(origin: HashListOrigin, name: string): Promise<boolean>

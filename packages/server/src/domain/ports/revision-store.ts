@@ -55,11 +55,13 @@ export type Revision = {
 
 /** Revisions of results, and the work of finding the results that new knowledge concerns. */
 export type RevisionStore = {
-  /** Claims the oldest work if no other is being worked on. */
+  /** Claims the work that is due for the longest time, new work first, if no other is being worked on. */
   claim(leaseMs: number): Promise<ClaimedRevisionWork[]>
   /** Returns the leases that are still held. */
   extend(leases: RevisionLease[], leaseMs: number): Promise<RevisionLease[]>
   release(leases: RevisionLease[]): Promise<void>
+  /** Ends the lease of work that failed. It is claimed again after a pause, which is longer for older work. */
+  postpone(lease: RevisionLease): Promise<void>
   /** Revises the next results, with their webhooks, in one transaction. */
   runPiece(lease: RevisionLease): Promise<RevisionPiece>
   /** Ends work that has no pieces. */
