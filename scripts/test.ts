@@ -236,7 +236,8 @@ function hasPrograms(): boolean {
     'zbarimg',
   ].map((name) => `bin/${name}`)
   const servers = ['clamd', 'haproxy', 'nginx', 'pgbouncer', 'squid'].map((name) => `sbin/${name}`)
-  const others = ['share/c_icap/templates/virus_scan', 'share/clamav-testfiles', 'lib/python3/dist-packages/requests']
+  const modules = ['cryptography', 'requests'].map((name) => `lib/python3/dist-packages/${name}`)
+  const others = ['share/c_icap/templates/virus_scan', 'share/clamav-testfiles', ...modules]
   return [...programs, ...servers, ...others].every((path) => existsSync(`/usr/${path}`))
 }
 

@@ -26,7 +26,7 @@ export const TestAnswer = Type.Unsafe<(typeof testAnswers)[number]>({
 export type TestAnswer = Static<typeof TestAnswer>
 
 const metadataText =
-  'Hashes and scores. Where external engines are configured, `engines` is JSON text: a list of objects with name, version, verdict and milliseconds.'
+  'Hashes and scores. Where external engines are configured, `engines` is JSON text: a list of objects with name, version, verdict and milliseconds; `outvoted` names findings with too few votes. `revised_status`, `revised_at` and `revised_reason` tell what became known since. `receipt` is the signed result, if it was asked for.'
 
 export const ScanResult = Type.Object({
   id: Type.String({ format: 'uuid', description: 'Identifier of the scan job' }),
