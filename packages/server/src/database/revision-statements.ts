@@ -116,15 +116,13 @@ async function walkResults(client: Queryable, work: WorkRow): Promise<Piece> {
 
 type ResultRow = KnownResult['scan'] &
   Pick<KnownResult, 'accountId' | 'revisedStatus' | 'blocked' | 'allowed' | 'revisionUrl'> & {
-    verdict: KnownHash['verdict'] | null
-    knownName: string | null
-    list: string | null
+    known: KnownHash | null
+    signature: KnownHash | null
   }
 
 function toResult(row: ResultRow): KnownResult {
-  const { accountId, revisedStatus, blocked, allowed, revisionUrl, verdict, knownName, list, ...scan } = row
-  const known = verdict === null || list === null ? null : { verdict, name: knownName, list }
-  return { scan, accountId, revisedStatus, blocked, allowed, known, revisionUrl }
+  const { accountId, revisedStatus, blocked, allowed, revisionUrl, known, signature, ...scan } = row
+  return { scan, accountId, revisedStatus, blocked, allowed, known, signature, revisionUrl }
 }
 
 /** Completed malware results of live keys; a time for the earliest completion may be given. */
@@ -139,6 +137,15 @@ const isRevisable = (since: string) => `scans.kind = 'malware' and scans.status 
 const toBytes = (hex: string) =>
   `decode(case when length(${hex}) = 64 and translate(${hex}, '0123456789abcdef', '') = '' then ${hex} end, 'hex')`
 
+/** The entry of the hash that counts among the lists of one origin: a bad one before a good one. */
+const findListed = (origin: 'import' | 'signatures') => `(
+    select json_build_object('verdict', verdict, 'name', found.name, 'list', hash_lists.name)
+    from hash_lists cross join lateral (
+      select name from listed_hashes where list_id = hash_lists.id and sha256 = ${toBytes('hex')} limit 1
+    ) as found
+    where state = 'active' and origin = '${origin}' order by verdict, hash_lists.id limit 1
+  )`
+
 /** The knowledge of now about each hash of `candidate`, once for each hash. */
 const knowledge = `
 hash as materialized (
@@ -147,20 +154,14 @@ hash as materialized (
        and (expires_at is null or expires_at > now())) as blocked,
     (select reason from list_entries where list = 'allow' and matches = 'sha256' and value = hex
        and (expires_at is null or expires_at > now())) as allowed,
-    known.verdict, known.name, known.list
+    ${findListed('import')} as known,
+    ${findListed('signatures')} as signature
   from (select distinct metadata ->> 'hash_sha256' as hex from candidate) as hashes
-  left join lateral (
-    select verdict, found.name, hash_lists.name as list
-    from hash_lists cross join lateral (
-      select name from listed_hashes where list_id = hash_lists.id and sha256 = ${toBytes('hex')} limit 1
-    ) as found
-    where state = 'active' order by verdict, hash_lists.id limit 1
-  ) as known on true
 )
 select ${scanFields.replaceAll('scans.', 'candidate.')}, candidate.account_id as "accountId",
   (select status from scan_revisions where scan_id = candidate.id order by scan_revisions.id desc limit 1)
     as "revisedStatus",
-  blocked, allowed, verdict, hash.name as "knownName", list, revision_url as "revisionUrl"
+  blocked, allowed, known, signature, revision_url as "revisionUrl"
 from candidate
 join hash on hash.hex = candidate.metadata ->> 'hash_sha256'
 join accounts on accounts.id = candidate.account_id

@@ -191,6 +191,24 @@ describe('revisions', () => {
     assert.equal((await findMetadata(id))?.revised_status, 'clean')
   })
 
+  test('a good list counts before signatures, as in a scan', async () => {
+    const signatures = makeSignatureStore(stores.database)
+    const hash = toHash('false alarm of a signature')
+    const id = await addResult(hash, { status: 'threat', signals: ['Virus:Own.UNOFFICIAL'] })
+    await signatures.saveFiles([{ name: 'wrong.hsb', read: async () => Buffer.from(`${hash}:4:Own\n`) }])
+    await work()
+    assert.deepEqual(await listOf(id), [])
+    const name = await addList([hash], 'good')
+    await work()
+    assert.equal((await findMetadata(id))?.revised_status, 'clean')
+    const fresh = await addResult(hash, { metadata: { listed: `Hash list ${name}`, engines_status: 'threat' } })
+    await query('update revision_work set held_until = now()')
+    await work()
+    assert.deepEqual(await listOf(fresh), [])
+    await signatures.removeFile('wrong.hsb')
+    await work()
+  })
+
   test('the names of signatures cannot stop the work', async () => {
     const signatures = makeSignatureStore(stores.database)
     const hash = toHash('a name with a NUL')

@@ -65,6 +65,14 @@ describe('the allow and block lists', () => {
     assert.equal((await apply(threat('Virus:A'), allowed)).metadata.listed, 'because')
     assert.equal((await apply({}, blocked)).metadata.listed, 'because')
   })
+
+  test('name the signals that decided, unless the content did', async () => {
+    assert.equal((await apply(threat('Virus:A'), allowedA)).metadata.listed_signals, '["Virus:A"]')
+    const blockedError = await apply(unscanned, entry('block', 'signal', encrypted))
+    assert.equal(blockedError.metadata.listed_signals, JSON.stringify([encrypted]))
+    for (const result of [await apply(threat('Virus:A'), allowed, allowedA), await apply({}, blocked)])
+      assert.equal(result.metadata.listed_signals, undefined)
+  })
 })
 
 describe('the verdict cache', () => {

@@ -12,8 +12,10 @@ export type KnownResult = {
   /** Reasons of the entries of the block list and the allow list for the hash; null without one. */
   blocked: string | null
   allowed: string | null
-  /** The entry of the hash lists that counts; null without one. */
+  /** The entry of the imported hash lists that counts; null without one. */
   known: KnownHash | null
+  /** The entry of a signature file, which engines find; null without one. */
+  signature: KnownHash | null
   /** The receiver of webhooks about revisions; null when the account asked for none. */
   revisionUrl: string | null
 }

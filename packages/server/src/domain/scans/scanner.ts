@@ -28,8 +28,10 @@ export function makeScanner(deps: { describe: Describer; assess: Assess; downloa
     if (options.kind === 'nsfw_image' && findImageFormat(content.head) === undefined) {
       return { ...contentFields, ...toError('UnsupportedImage'), metadata: hashes }
     }
-    const { status, signals, metadata } = await deps.assess(content, options)
-    return { ...contentFields, status, signals, metadata: { ...hashes, ...metadata } }
+    const { status, signals, metadata, doubts = [] } = await deps.assess(content, options)
+    // The signals of a threat do not tell doubts. A revision that clears the threat must know of them.
+    const notScanned = status === 'threat' && doubts.length > 0 ? { not_scanned: doubts.join('; ') } : {}
+    return { ...contentFields, status, signals, metadata: { ...hashes, ...metadata, ...notScanned } }
   }
 
   /** A download that fails is a result with status `error`. Throws only when this service fails. */

@@ -86,12 +86,12 @@ function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 
   const block = entries.find(({ list }) => list === 'block')
   if (block !== undefined) {
     if (verdict.status === 'threat') return verdict
-    const metadata = toListedMetadata(verdict, block)
+    const metadata = toListedMetadata(verdict, block, [block])
     return { ...verdict, status: 'threat', signals: [`${prefix}:Blocked`], metadata }
   }
   const [first] = entries
   if (verdict.status !== 'threat' || first === undefined) return verdict
-  const metadata = toListedMetadata(verdict, first)
+  const metadata = toListedMetadata(verdict, first, entries)
   if (entries.some(({ matches }) => matches === 'sha256')) return clearFindings(verdict, metadata)
   const remainingSignals = verdict.signals.filter((signal) => !entries.some(({ value }) => value === signal))
   if (remainingSignals.length > 0) return { ...verdict, signals: remainingSignals }
@@ -100,12 +100,15 @@ function applyEntries(verdict: Verdict, entries: ListEntry[], prefix: 'Virus' | 
   return clearFindings(verdict, metadata)
 }
 
-/** The status that the engines gave is kept, so that the result can be revised when its entry is removed. */
-const toListedMetadata = ({ metadata, status }: Verdict, { reason }: ListEntry) => ({
-  engines_status: status,
-  ...metadata,
-  listed: reason,
-})
+/**
+ * The status that the engines gave is kept, so that the result can be revised when its entry is removed. Entries for
+ * signals revise nothing, so a result that they decided names these signals, and keeps its status.
+ */
+function toListedMetadata({ metadata, status }: Verdict, { reason, matches }: ListEntry, entries: ListEntry[]) {
+  const listed = { engines_status: status, ...metadata, listed: reason }
+  if (matches === 'sha256') return listed
+  return { ...listed, listed_signals: JSON.stringify([...new Set(entries.map(({ value }) => value))]) }
+}
 
 /** A copy of the lists in memory, read again every `everyMs` and by `refresh` after a change on this node. */
 export async function openLists(deps: {
