@@ -123,6 +123,50 @@ test('behind a finding that does not decide, members are scanned, where engines 
   assert.deepEqual([verdict.status, verdict.signals], ['threat', ['Virus:Heuristics.Guess', 'Virus:Virus']])
 })
 
+/** An engine that finds the word `virus` in content that its filter lets through. */
+const sees = (name: string, wants: (text: string) => boolean, change: Partial<ScanEngine> = {}) =>
+  newEngine({
+    name,
+    async scan(content) {
+      const text = content.whole?.toString('latin1') ?? ''
+      if (!wants(text)) return { ...nothing, isSkipped: true }
+      return { ...nothing, findings: text.includes('virus') ? ['Virus'] : [] }
+    },
+    ...change,
+  })
+
+test('a filter does not make a finding in a member harmless, however much else its engine has seen', async () => {
+  const policies = { account: 'quorum 2' }
+  const all = sees('a', () => true)
+  const documents = sees('b', (text) => text.startsWith('document'))
+  assert.equal((await newScan([all, documents], policies).assess('virus')).status, 'threat')
+  const verdict = await newScan([all, documents], policies).assess(box('document', 'virus'))
+  assert.deepEqual(
+    [verdict.status, readEngines(verdict).map((row) => [row.name, row.verdict])],
+    [
+      'threat',
+      [
+        ['a', 'threat'],
+        ['b', 'clean'],
+      ],
+    ],
+  )
+  // Another engine that has seen the member and found nothing still counts.
+  const third = says('c')
+  assert.equal((await newScan([all, documents, third], policies).assess(box('document', 'virus'))).status, 'clean')
+})
+
+test('an engine that has read the whole file counts for a finding in its members', async () => {
+  const reads = (name: string) =>
+    newEngine({
+      name,
+      opensContainers: true,
+      scan: async (_content, _work, place) => (place?.depth === 0 ? nothing : { ...nothing, isSkipped: true }),
+    })
+  const engines = [sees('a', () => true), reads('b')]
+  assert.equal((await newScan(engines, { account: 'quorum 2' }).assess(box('text', 'virus'))).status, 'clean')
+})
+
 test('what the operator knows is a threat whatever engines vote, and is no vote itself', async () => {
   const knows = (findings: string[]) => says('lists', { findings }, { isCertain: true })
   const policies = { account: 'quorum 2' }

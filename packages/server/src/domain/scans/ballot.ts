@@ -21,14 +21,16 @@ export function findPolicy(text: string): VerdictPolicy | undefined {
   return text === 'any' || digits !== undefined ? { text, quorum: Number(digits ?? 1), version: text } : undefined
 }
 
-/** What one engine says of all content of a scan. */
+/** The opinion of one engine about all content of a scan. */
 export type Opinion = {
   name: string
   verdict: 'clean' | 'threat' | 'error' | 'skipped'
   findings: string[]
   milliseconds: number
-  /** Why the engine has no opinion. */
+  /** Why the engine failed. It is not asked again during the scan. */
   reason?: string
+  /** A filter kept the engine from content in which another engine found something. */
+  isKeptFromFinding?: true
 }
 
 /** Collects the opinions of the engines during one scan. */
@@ -60,6 +62,22 @@ export function makeBallot(policy: VerdictPolicy, findRule: (engine: string) => 
       addReport(opinion, report)
       return report
     },
+    /**
+     * Notes which engines a filter kept from this content, by the reports of all engines about it. `covering` names
+     * engines that have read the content within a container. Returns those that have read its members in the same way.
+     */
+    noteContent(engines: ScanEngine[], reports: EngineReport[], covering: ReadonlySet<string>): ReadonlySet<string> {
+      const voters = engines.map((engine, index) => ({ engine, report: reports[index] }))
+      const opinionated = voters.filter(({ engine }) => engine.isCertain !== true)
+      if (opinionated.some(({ report }) => (report?.findings.length ?? 0) > 0)) {
+        for (const { engine, report } of opinionated) {
+          if (report?.isSkipped === true && !covering.has(engine.name)) getOpinion(engine.name).isKeptFromFinding = true
+        }
+      }
+      const readers = opinionated.filter(({ report }) => report?.isSkipped !== true && report?.failure === undefined)
+      const openers = readers.filter(({ engine }) => engine.opensContainers)
+      return new Set([...covering, ...openers.map(({ engine }) => engine.name)])
+    },
     /** Whether the findings so far are a threat, whatever the other engines say. */
     isDecided: () => isCertain || countVotes([...opinions.values()], findRule) >= policy.quorum,
     /** Whether content is a threat, by what the operator knows or by the votes; see `isThreat`. */
@@ -86,9 +104,9 @@ const countVotesOf = ({ findings }: Opinion, { weight, heuristics, heuristicWeig
   Math.max(0, ...findings.map((name) => (heuristics.test(name) ? heuristicWeight : weight)))
 
 /**
- * Whether the findings make content a threat. Engines that the operator's filters kept away from the content do not
- * count: where fewer votes are left than the quorum, all of them suffice. Throws `EngineDown` while an advisory engine
- * that failed could have decided: content is neither clean nor a threat by its absence.
+ * Whether the findings make content a threat. Engines that the operator's filters kept away from the content, or from a
+ * finding in it, do not count: where fewer votes are left than the quorum, all of them suffice. Throws `EngineDown`
+ * while an advisory engine that failed could have decided: content is neither clean nor a threat by its absence.
  */
 export function isThreat(
   opinions: Opinion[],
@@ -97,8 +115,9 @@ export function isThreat(
 ): boolean {
   const sumWeights = (some: Opinion[]) => some.reduce((sum, { name }) => sum + findRule(name).weight, 0)
   const asked = opinions.filter(({ verdict }) => verdict !== 'skipped')
+  const counted = asked.filter(({ isKeptFromFinding, findings }) => isKeptFromFinding !== true || findings.length > 0)
   const failed = asked.filter(({ reason }) => reason !== undefined)
-  const needed = Math.min(quorum, sumWeights(asked))
+  const needed = Math.min(quorum, sumWeights(counted))
   const votes = countVotes(asked, findRule)
   const hasFindings = asked.some(({ findings }) => findings.length > 0)
   if (hasFindings && votes >= needed) return true

@@ -80,7 +80,7 @@ async function inspectWithinLimits(
   const { signal } = start.work
   try {
     const inspected = new Set([content.sha256])
-    await inspectContent(deps, content, { ...start, path: [], budget, inspected, result })
+    await inspectContent(deps, content, { ...start, covering: noEngines, path: [], budget, inspected, result })
   } catch (error) {
     if (!signal.aborted) throw error
     if (!(signal.reason instanceof WorkExceeded)) throw signal.reason
@@ -89,9 +89,13 @@ async function inspectWithinLimits(
   return result
 }
 
+const noEngines: ReadonlySet<string> = new Set()
+
 type Search = {
   contentName: string | null
   ballot: Ballot | undefined
+  /** Names of engines that have read this content within its container; kept where engines vote. */
+  covering: ReadonlySet<string>
   path: string[]
   budget: UnpackBudget
   /** The hashes of all content of this scan: readings of the same bytes often meet again in the same content. */
@@ -115,6 +119,7 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
     const scan = () => engine.scan(content, ownWork, place)
     return ballot === undefined ? scan() : ballot.ask(engine, scan)
   })
+  const covering = ballot?.noteContent(engines, reports, search.covering) ?? noEngines
   const findings = reports.flatMap((report) => report.findings.map((name): Finding => ({ name, path })))
   result.findings.push(...findings)
   result.doubts.push(...reports.flatMap((report) => report.doubts))
@@ -134,7 +139,7 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
   const isSuspect = hasFindings || reports.some(({ suspectsContainer }) => suspectsContainer)
   if (knownDoubts !== undefined || !isMarked || isSuspect) {
     const seen = isMarked && !hasFindings ? chooseSeen(engines, reports) : 'give'
-    const { doubts, members } = await inspectMembers(deps, content, search, seen)
+    const { doubts, members } = await inspectMembers(deps, content, { ...search, covering }, seen)
     const isUnopened = reports.some(({ hasUnopened }) => hasUnopened === true) && members + doubts.length === 0
     result.doubts.push(...(isUnopened ? ['UnsupportedContainer' as const] : doubts))
   }
