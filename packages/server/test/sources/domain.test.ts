@@ -9,7 +9,13 @@ import { checkWebAddress, makeAddressPolicy } from '../../src/domain/scans/web-a
 import { findChecksum } from '../../src/domain/sources/checksums.ts'
 import { findMinisignKey, readMinisig, requireMinisign } from '../../src/domain/sources/minisign.ts'
 import { presets } from '../../src/domain/sources/presets.ts'
-import { findSignatureName, hideRule, isSourceFile } from '../../src/domain/sources/signature-text.ts'
+import {
+  findSignatureName,
+  hasPublicRule,
+  hasRule,
+  hideRule,
+  isSourceFile,
+} from '../../src/domain/sources/signature-text.ts'
 
 const hasMinisign = spawnSync('minisign', ['-v']).status === 0
 
@@ -86,6 +92,19 @@ describe('rules of sources', () => {
       'rule b { strings: $x = "rule a" condition: $x }',
     ]) {
       assert.equal(hideRule(text, 'a'), undefined, text)
+    }
+  })
+
+  test('rules are found outside of comments, also when all are private', () => {
+    const texts: [text: string, rules: 'none' | 'private' | 'public'][] = [
+      ['', 'none'],
+      ['import "pe"\n// rule a { condition: true }\n/* rule b\n*/', 'none'],
+      ['global private rule a { condition: true }', 'private'],
+      ['/* */ rule one_line { condition: true }', 'public'],
+      ['private rule a { condition: true } global rule b { condition: a }', 'public'],
+    ]
+    for (const [text, rules] of texts) {
+      assert.deepEqual([hasRule(text), hasPublicRule(text)], [rules !== 'none', rules === 'public'], text)
     }
   })
 

@@ -157,6 +157,15 @@ describe('the update of a source', { skip: lacking }, () => {
     const limits = { members: 10, bytes: 1024 * 1024 }
     const faults: [what: string, answer: Buffer | string | (() => void), expected: RegExp][] = [
       ['a page', '<html>not found</html>', /No file of the source can be used\. feed--bad\.ndb: \S/],
+      ['comments alone', '# moved\n', /feed--bad\.ndb: has no signatures/],
+      ['an empty member', newZip([{ name: 'a.ndb', data: Buffer.alloc(0) }]), /feed--a\.ndb: has no signatures/],
+      ['reserved names', toNdb('Heuristics.Encrypted.X', 'any') + toNdb(' Heuristics.X', 'any'), /has no signatures/],
+      ['rules without a rule', newZip([{ name: 'a.yar', data: Buffer.from('/* rule a */ ') }]), /has no rules/],
+      [
+        'a signature that matches a letter',
+        toNdb('Feed.Letter', 'This letter'),
+        /All signatures match known-good files: Feed\.Letter \(\S+letter\.txt\)/,
+      ],
       ['larger than its limit', Buffer.alloc(5 * 1024 * 1024, 'x'), /larger than 4194304 bytes/],
       ['a cut zip', zip.subarray(0, zip.length / 2), /damaged or incomplete/],
       ['a cut gzip', gzipSync(one.repeat(1000)).subarray(0, 60), /damaged or incomplete/],
@@ -198,6 +207,22 @@ describe('the update of a source', { skip: lacking }, () => {
     publisher.serve(path, toNdb('Feed.Good', 'good again'))
     const { state, source } = await update()
     assert.deepEqual([state, source.error], ['changed', null])
+  })
+
+  test('keeps the previous version of a file that has lost its signatures', async () => {
+    const two = toNdb('Feed.Two', 'another pattern')
+    const toZip = (a: string, b: string) =>
+      newZip([
+        { name: 'a.ndb', data: Buffer.from(a) },
+        { name: 'b.ndb', data: Buffer.from(b) },
+      ])
+    await add(publisher.serve('/lost.zip', toZip(one, one)))
+    assert.equal((await update()).state, 'changed')
+    publisher.serve('/lost.zip', toZip('', two))
+    const { state, source } = await update()
+    assert.deepEqual([state, source.error], ['changed', null])
+    assert.deepEqual(source.refused, [{ file: 'feed--a.ndb', reason: 'has no signatures' }])
+    assert.deepEqual(await listContents(), { 'feed--a.ndb': one, 'feed--b.ndb': two })
   })
 
   test('requires the checksum, given as a hash or as a list', async () => {

@@ -1,7 +1,7 @@
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { HeldSignature, RefusedFile } from '../../domain/ports/source-store.ts'
-import { hideRule } from '../../domain/sources/signature-text.ts'
+import { hasPublicRule, hasRule, hideRule } from '../../domain/sources/signature-text.ts'
 import { SourceError } from '../../domain/sources/source-error.ts'
 import { engineOptions } from '../../engines/child-process/engine-options.ts'
 import { type LoadedRules, loadRules } from '../../engines/yara/load-rules.ts'
@@ -22,11 +22,11 @@ export async function tryRules(
   { corpus, released, log }: { corpus: Corpus; released: string[]; log: Logger },
 ): Promise<TriedFiles & { hiddenRules: number }> {
   const held: HeldSignature[] = []
-  const refused: RefusedFile[] = []
+  const refused: RefusedFile[] = await findEmpty(files)
   /** The file of each rule that was made private. */
   const hidden: string[] = []
-  let used = files
-  let paths = files.length === 0 ? [] : corpus.paths
+  let used = files.filter(({ name }) => !refused.some(({ file }) => file === name))
+  let paths = corpus.paths
   for (let round = 0; paths.length > 0 && used.length > 0; round++) {
     if (round === maxRounds) throw new SourceError('Rules that match known-good files cannot be held back.')
     const { alarms, refused: broken } = await withRules(used, { corpus: { ...corpus, paths }, log })
@@ -41,8 +41,23 @@ export async function tryRules(
     held.push(...found)
     paths = alarms.filter(({ names }) => names.some((name) => !released.includes(name))).map(({ path }) => path)
   }
+  // Private rules report nothing by themselves.
+  if (!(await hasPublic(used))) used = []
   const hiddenRules = hidden.filter((file) => used.some(({ name }) => name === file)).length
   return { used, keep: refused.map(({ file }) => file), held: mergeHeld(held), refused, hiddenRules }
+}
+
+async function findEmpty(files: SourceFile[]): Promise<RefusedFile[]> {
+  const refused: RefusedFile[] = []
+  for (const { name: file, path } of files) {
+    if (!hasRule(await readFile(path, 'latin1'))) refused.push({ file, reason: 'has no rules' })
+  }
+  return refused
+}
+
+async function hasPublic(files: SourceFile[]): Promise<boolean> {
+  for (const { path } of files) if (hasPublicRule(await readFile(path, 'latin1'))) return true
+  return false
 }
 
 const mergeHeld = (held: HeldSignature[]) => [...new Map(held.map((one) => [one.name, one])).values()]

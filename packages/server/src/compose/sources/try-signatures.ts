@@ -28,7 +28,9 @@ export async function trySignatures(
   const isDropped = (name: string) => isReservedName(name) || held.has(name)
   // clamd names one signature for a file, so a released one would hide others: the trial is without them.
   const isLeftOut = (name: string) => isDropped(name) || released.includes(name)
-  let tried = await dropFromAll(files, isLeftOut)
+  const unusable = await findUnusable(files)
+  const readable = files.filter(({ name }) => !unusable.some(({ file }) => file === name))
+  let tried = await dropFromAll(readable, isLeftOut)
   let refused: RefusedFile[] = []
   let paths = corpus.paths
   for (let round = 0; paths.length > 0 && tried.length > 0; round++) {
@@ -52,9 +54,24 @@ export async function trySignatures(
     }
     tried = await dropFromAll(tried, isLeftOut)
   }
-  const usable = files.filter(({ name }) => !refused.some(({ file }) => file === name))
+  const usable = readable.filter(({ name }) => !refused.some(({ file }) => file === name))
   const used = await dropFromAll(usable, isDropped)
-  return { used, keep: refused.map(({ file }) => file), held: [...held.values()], refused }
+  const unused = [...unusable, ...refused]
+  return { used, keep: unused.map(({ file }) => file), held: [...held.values()], refused: unused }
+}
+
+/** Finds the files that need no trial to be refused. */
+async function findUnusable(files: SourceFile[]): Promise<RefusedFile[]> {
+  const refused: RefusedFile[] = []
+  for (const { name: file, path } of files) {
+    let signatures = 0
+    for await (const line of readLines(path)) {
+      const name = findSignatureName(file, line)
+      if (name !== undefined && !isReservedName(name)) signatures++
+    }
+    if (signatures === 0) refused.push({ file, reason: 'has no signatures' })
+  }
+  return refused
 }
 
 async function findRefused(files: SourceFile[], trial: Trial): Promise<RefusedFile[]> {
@@ -89,14 +106,17 @@ async function scanWith(files: SourceFile[], trial: Trial, corpus: Corpus) {
   }
 }
 
-/** Copies of the files without the signatures whose names `isDropped` is true of. */
+/**
+ * Copies of the files without the signatures whose names `isDropped` is true of. Files that have no other signatures are
+ * left out.
+ */
 async function dropFromAll(files: SourceFile[], isDropped: (name: string) => boolean): Promise<SourceFile[]> {
   const copies: SourceFile[] = []
   for (const { name, path } of files) {
     const copy = join(dirname(path), `${randomUUID()}${extname(path)}`)
-    await writeFile(copy, keepLines({ name, path }, isDropped))
-    // clamd may refuse a file without signatures.
-    if ((await stat(copy)).size > 0) copies.push({ name, path: copy })
+    const kept = { signatures: 0 }
+    await writeFile(copy, keepLines({ name, path }, isDropped, kept))
+    if (kept.signatures > 0) copies.push({ name, path: copy })
   }
   return copies
 }
@@ -108,11 +128,18 @@ const readLines = (path: string) =>
 /** Lines are written together, because a file may have a million of them. */
 const pieceCharacters = 64 * 1024
 
-async function* keepLines({ name: file, path }: SourceFile, isDropped: (name: string) => boolean) {
+/** Yields the lines to keep, and counts the signatures among them in `kept`. */
+async function* keepLines(
+  { name: file, path }: SourceFile,
+  isDropped: (name: string) => boolean,
+  kept: { signatures: number },
+) {
   let piece = ''
   for await (const line of readLines(path)) {
     const name = findSignatureName(file, line)
-    if (name === undefined || !isDropped(name)) piece += `${line}\n`
+    if (name !== undefined && isDropped(name)) continue
+    if (name !== undefined) kept.signatures++
+    piece += `${line}\n`
     if (piece.length < pieceCharacters) continue
     yield Buffer.from(piece, 'latin1')
     piece = ''

@@ -5,7 +5,7 @@ import type { Config } from '../../config/load-config.ts'
 import type { Content } from '../../domain/content/content.ts'
 import type { ContentStore, FeedFetcher } from '../../domain/ports/content-store.ts'
 import type { UnpackBudget } from '../../domain/ports/engines.ts'
-import type { ClaimedSource, NewSet, SourceStore } from '../../domain/ports/source-store.ts'
+import type { ClaimedSource, HeldSignature, NewSet, RefusedFile, SourceStore } from '../../domain/ports/source-store.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import { findChecksum } from '../../domain/sources/checksums.ts'
 import { findMinisignKey, readMinisig, requireMinisign } from '../../domain/sources/minisign.ts'
@@ -209,18 +209,22 @@ async function tryFiles(
     ruleFiles.length === 0 ? { ...none, hiddenRules: 0 } : await tryRules(ruleFiles, { corpus, released, log })
   const refused = [...signatures.refused, ...rules.refused]
   const used = [...signatures.used, ...rules.used]
-  const [first] = refused
-  if (used.length === 0 && first !== undefined) {
-    throw new SourceError(`No file of the source can be used. ${first.file}: ${first.reason}`)
-  }
+  const held = [...signatures.held, ...rules.held]
+  if (used.length === 0) throw new SourceError(`No file of the source can be used. ${toCause(refused, held)}`)
   return {
     used,
     keep: [...signatures.keep, ...rules.keep],
-    held: [...signatures.held, ...rules.held],
+    held,
     refused: refused.map(({ file, reason }) => ({ file, reason: reason.slice(0, maxReasonLength) })),
     testedFiles: known.length,
     hiddenRules: rules.hiddenRules,
   }
+}
+
+/** Why nothing of a set can be used. The names are those that the operator may release. */
+function toCause([refused]: RefusedFile[], held: HeldSignature[]): string {
+  if (refused !== undefined) return `${refused.file}: ${refused.reason}`
+  return `All signatures match known-good files: ${held.map(({ name, file }) => `${name} (${file})`).join(', ')}`
 }
 
 type Tried = TriedFiles & { testedFiles: number; hiddenRules: number }

@@ -22,7 +22,7 @@ export const isSourceFile = (file: string) => isRuleFile(file) || Object.hasOwn(
 /** The name of the signature in a line of a ClamAV file. Undefined for comments, empty lines and other text. */
 export function findSignatureName(file: string, line: string): string | undefined {
   const kind = lineKinds[toKind(file)]
-  if (kind === undefined || /^[#\s]|^$/.test(line)) return undefined
+  if (kind === undefined || line.startsWith('#') || line.trim() === '') return undefined
   return line.split(kind.separator, kind.field + 1)[kind.field]?.trim()
 }
 
@@ -31,6 +31,14 @@ export function findSignatureName(file: string, line: string): string | undefine
  * that name would be read as a doubt instead of a finding, and could hide one.
  */
 export const isReservedName = (name: string) => /^Heuristics\./i.test(name)
+
+const comment = /\/\*[\s\S]*?\*\/|\/\/[^\n]*/g
+const ruleHead = /((?:\b(?:private|global)\s+)*)\brule\s+[A-Za-z_]/g
+const listModifiers = (text: string) => [...text.replaceAll(comment, ' ').matchAll(ruleHead)].map(([, found]) => found)
+
+export const hasRule = (text: string) => listModifiers(text).length > 0
+/** Whether the file has a rule that is reported, and not only private ones. */
+export const hasPublicRule = (text: string) => listModifiers(text).some((found) => !/\bprivate\b/.test(found ?? ''))
 
 /**
  * Makes a YARA rule private, so that it is not reported, and rules that refer to it still compile. Undefined when the
