@@ -44,10 +44,14 @@ export async function openSecondClamd() {
     })
   await waitUntil('the second clamd to answer', isAnswering)
 
+  let receivedBytes = 0
   const proxy = createServer({ key: readFileSync(keyFile), cert: readFileSync(certFile) }, (outer) => {
     const inner = connect(socket)
     inner.on('error', () => outer.destroy()).on('close', () => outer.destroy())
     outer.on('error', () => inner.destroy()).on('close', () => inner.destroy())
+    outer.on('data', (bytes) => {
+      receivedBytes += bytes.length
+    })
     outer.pipe(inner).pipe(outer)
   })
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
@@ -56,6 +60,8 @@ export async function openSecondClamd() {
   return {
     address: `127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     certFile,
+    /** Bytes that clients have sent. */
+    countReceived: () => receivedBytes,
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
     async restart() {
       child = start()

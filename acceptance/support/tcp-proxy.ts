@@ -12,6 +12,7 @@ export async function openTcpProxy(target: NetConnectOpts) {
   const pairs = new Set<[Socket, Socket]>()
   let mode: Mode = 'pass'
   let delayMs = 0
+  let receivedBytes = 0
   let lastWords: string | undefined
 
   const server = createServer((near) => {
@@ -30,6 +31,7 @@ export async function openTcpProxy(target: NetConnectOpts) {
       })
     }
     near.on('data', (bytes) => {
+      receivedBytes += bytes.length
       if (lastWords !== undefined && bytes.includes(lastWords)) mode = 'mute'
       void pass(near, far, bytes)
     })
@@ -68,6 +70,8 @@ export async function openTcpProxy(target: NetConnectOpts) {
       delayMs = ms
     },
     countConnections: () => pairs.size,
+    /** Bytes that clients have sent. */
+    countReceived: () => receivedBytes,
     async close() {
       mode = 'cut'
       for (const [near] of pairs) near.destroy()
