@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import type { Content } from '../../src/domain/content/content.ts'
 import { type HashLists, withHashLists } from '../../src/domain/knowledge/hash-lists.ts'
 import { makeMemberHashes } from '../../src/domain/knowledge/member-hashes.ts'
 import { EngineDown, type Work } from '../../src/domain/ports/engines.ts'
-import type { HashVerdict, KnownHash } from '../../src/domain/ports/hash-list-store.ts'
+import type { ActiveHashLists, HashVerdict, KnownHash } from '../../src/domain/ports/hash-list-store.ts'
 import type { ListEntry } from '../../src/domain/ports/list-store.ts'
 import { type ScanOptions, type Verdict, withLists } from '../../src/domain/scans/verdict.ts'
 
@@ -91,6 +92,44 @@ test('a lookup that fails is never a verdict', async () => {
   const { engine } = makeMemberHashes(lists)
   const place = { depth: 1, name: 'member' }
   await assert.rejects(engine.scan(content, {} as Work, place), EngineDown)
+})
+
+test('the lists that count are those at the end of the scan', async () => {
+  const assess = (verdict: Verdict, known: KnownHash, before: ActiveHashLists, after: ActiveHashLists) => {
+    let hasChanged = false
+    const lists: HashLists = {
+      findActive: () => (hasChanged ? after : before),
+      findHash: async () => (hasChanged ? known : undefined),
+    }
+    const scan = async () => {
+      hasChanged = true
+      return verdict
+    }
+    return withHashLists(scan, lists)(content, options)
+  }
+  const none: ActiveHashLists = { verdicts: [], version: '' }
+  const one: ActiveHashLists = { verdicts: ['bad'], version: '1' }
+  assert.equal((await assess(clean, bad, none, one)).status, 'threat')
+  assert.equal((await assess(clean, bad, one, { ...one, version: '1,2' })).status, 'threat')
+  assert.equal((await assess(clean, bad, one, none)).status, 'clean')
+  assert.equal((await assess(threat, good, none, { verdicts: ['good'], version: '3' })).status, 'clean')
+})
+
+test('a lookup that fails waits for the engines, which still read the content', async () => {
+  const reading = Promise.withResolvers<Verdict>()
+  const lists: HashLists = {
+    findActive: () => ({ verdicts: ['bad'], version: '1' }),
+    findHash: () => Promise.reject(new Error('the database is gone')),
+  }
+  let hasEnded = false
+  const scan = withHashLists(() => reading.promise, lists)(content, options).finally(() => {
+    hasEnded = true
+  })
+  const rejected = assert.rejects(scan, /the database is gone/)
+  await setImmediate()
+  assert.equal(hasEnded, false)
+  reading.resolve(clean)
+  await rejected
 })
 
 test('only members are looked up as an engine, and the version follows the lists', async () => {

@@ -25,18 +25,26 @@ export async function openHashLists(deps: {
 
 /**
  * Applies the lists of known hashes to verdicts on malware. The lookup runs beside the engines, so that the result tells
- * their findings too. Good hashes matter only where something was found.
+ * their findings too. Good hashes matter only where something was found. A scan can wait for the engines for longer than
+ * the revisions of a change wait for running scans, so the lists that count are those of its end.
  */
 export function withHashLists(assess: Assess, { findActive, findHash }: HashLists): Assess {
   return async (content, options) => {
-    const { verdicts } = findActive()
-    if (options.kind !== 'malware' || verdicts.length === 0) return assess(content, options)
-    if (verdicts.includes('bad')) {
-      const [verdict, known] = await Promise.all([assess(content, options), findHash(content.sha256)])
-      return applyKnown(verdict, known)
-    }
-    const verdict = await assess(content, options)
-    return verdict.status === 'threat' ? applyKnown(verdict, await findHash(content.sha256)) : verdict
+    if (options.kind !== 'malware') return assess(content, options)
+    const before = findActive()
+    const isBeside = before.verdicts.includes('bad')
+    // The content is released after a failure, so the engines must have ended by then.
+    const [assessed, looked] = await Promise.allSettled([
+      assess(content, options),
+      isBeside ? findHash(content.sha256) : undefined,
+    ])
+    if (assessed.status === 'rejected') throw assessed.reason
+    if (looked.status === 'rejected') throw looked.reason
+    const { value: verdict } = assessed
+    const { verdicts, version } = findActive()
+    if (isBeside && version === before.version) return applyKnown(verdict, looked.value)
+    const matters = verdicts.includes('bad') || (verdicts.includes('good') && verdict.status === 'threat')
+    return matters ? applyKnown(verdict, await findHash(content.sha256)) : verdict
   }
 }
 
