@@ -2,12 +2,12 @@ import type { Pool } from 'pg'
 import { changeRows } from './query.ts'
 
 /**
- * Shortens waits that lie further ahead than any wait can be, because the clock of the database was set back: leases and
- * pauses of jobs, leases and retries of deliveries, the day of an idempotency key, updates of sources. Each keeps its length, counted from
- * now. Returns how many there were.
+ * Shortens waits that lie further ahead than any wait can be, because the clock of the database was set back: leases
+ * and pauses of jobs and revisions, leases and retries of deliveries, the day of an idempotency key, updates of sources,
+ * imports of hashes. Each keeps its length, counted from now. Returns how many there were.
  *
- * Rate windows, billing periods, sign-in pauses, sessions and links need no repair: one that begins in the future counts
- * as over wherever it is read.
+ * Rate windows, billing periods, sign-in pauses, sessions and links need no repair: one that begins in the future
+ * counts as over wherever it is read.
  */
 export async function shortenFutureWaits({ pool }: { pool: Pool }): Promise<number> {
   let shortened = 0
@@ -19,6 +19,8 @@ export async function shortenFutureWaits({ pool }: { pool: Pool }): Promise<numb
     dateAlerts,
     shortenAlertRetries,
     endSourceLeases,
+    endRevisionHolds,
+    shortenImports,
   ]) {
     shortened += await changeRows(pool, statement)
   }
@@ -59,4 +61,15 @@ where next_at > now() + interval '3 hours'
 const endSourceLeases = `
 update signature_sources set lease_token = null, leased_until = null, next_at = least(next_at, now())
 where leased_until > ${farAhead} or next_at > now() + interval '31 days'
+`
+
+/** The second pass looks for results since the time of the change, so that time must not lie ahead. */
+const endRevisionHolds = `
+update revision_work set created_at = least(created_at, now()), held_until = now(), lease_token = null
+where held_until > ${farAhead} or created_at > ${farAhead}
+`
+
+/** The longest lease of an import is an hour: that of sorting its hashes. */
+const shortenImports = `
+update hash_lists set importing_until = now() + interval '1 hour' where importing_until > ${farAhead}
 `

@@ -6,7 +6,9 @@ import { makeAttemptStore } from '../../src/database/console/attempt-store.ts'
 import { makeMemberStore } from '../../src/database/console/member-store.ts'
 import { makeDatabaseClock } from '../../src/database/database-clock.ts'
 import { shortenFutureWaits } from '../../src/database/future-times.ts'
+import { makeHashListStore } from '../../src/database/hash-list-store.ts'
 import { makeNodeStore } from '../../src/database/node-store.ts'
+import { makeRevisionStore } from '../../src/database/revision-store.ts'
 import { toScanIdAt } from '../../src/database/scan-partitions.ts'
 import { testSealer } from '../support/test-sealer.ts'
 import { newTestScan } from '../support/test-stores.ts'
@@ -132,6 +134,26 @@ describe('after the clock of the database was set back', () => {
     assert.equal(await shortenFutureWaits(stores.database), 1)
     const [again] = await stores.jobs.claim(1, leaseMs)
     assert.equal(again?.scan.id, lost.scan.id)
+  })
+
+  test('revisions and imports of hashes go on', async () => {
+    const lists = makeHashListStore(stores.database)
+    const options = { pool: stores.pool, decide: () => undefined, makeBody: () => '' }
+    const revisions = makeRevisionStore(options)
+    await stores.pool.query(`insert into revision_work (hashes) values ('{}')`)
+    await lists.beginImport({ name: 'cut', verdict: 'bad', origin: 'import', createdBy: 'test' })
+    const [lost] = await revisions.claim(leaseMs)
+    assert.ok(lost)
+    assert.equal(await shortenFutureWaits(stores.database), 0)
+    await moveAhead('revision_work', 'held_until', 'created_at')
+    await moveAhead('hash_lists', 'importing_until')
+    assert.deepEqual(await revisions.claim(leaseMs), [])
+    assert.equal(await shortenFutureWaits(stores.database), 2)
+    const [again] = await revisions.claim(leaseMs)
+    assert.equal(again?.id, lost.id)
+    assert.ok((await readSeconds('created_at', 'revision_work')) <= 0)
+    const seconds = await readSeconds('importing_until', 'hash_lists')
+    assert.ok(seconds > 0 && seconds <= 3600, `${seconds} s`)
   })
 
   test('deliveries keep the length of their pause', async () => {
