@@ -147,7 +147,11 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
     })
     const revisionWorker = openRevisionWorker({
       store: storage.revisions,
-      readSignatureFile: makeSignatureHashes(storage),
+      readSignatureFile: makeSignatureHashes({
+        signatures: storage.signatures,
+        hashLists: storage.hashLists,
+        isUsedInScans: config.clamd === undefined,
+      }),
       onDeliveries: deliveryWorker.poke,
       log,
       isOutage,

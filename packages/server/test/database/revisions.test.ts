@@ -70,8 +70,8 @@ describe('revisions', () => {
     return name
   }
 
-  const readSignatureFile = (name: string) =>
-    makeSignatureHashes({ signatures: makeSignatureStore(stores.database), hashLists: lists })(name)
+  const readSignatureFile = (name: string, isUsedInScans = true) =>
+    makeSignatureHashes({ signatures: makeSignatureStore(stores.database), hashLists: lists, isUsedInScans })(name)
 
   /** Does all work that is due, as the worker does. */
   async function work(store = revisions): Promise<number> {
@@ -186,6 +186,13 @@ describe('revisions', () => {
     assert.equal((await findMetadata(id))?.revised_reason, 'Hash list own.hsb: Virus:Own.Malware.UNOFFICIAL')
     // Engines find these hashes: scans do not look them up a second time.
     assert.equal(await lists.findHash(hash), undefined)
+    // A clamd of the operator does not have the file, and scans do not find its hashes.
+    await readSignatureFile('own.hsb', false)
+    await work()
+    assert.equal((await findMetadata(id))?.revised_status, 'clean')
+    await readSignatureFile('own.hsb')
+    await work()
+    assert.equal((await findMetadata(id))?.revised_status, 'threat')
     await signatures.removeFile('own.hsb')
     await work()
     assert.equal((await findMetadata(id))?.revised_status, 'clean')
@@ -242,7 +249,9 @@ describe('revisions', () => {
     const worker = openRevisionWorker({
       store: revisions,
       readSignatureFile: (name) =>
-        makeSignatureHashes({ signatures, hashLists: broken })(name).finally(() => failed.resolve()),
+        makeSignatureHashes({ signatures, hashLists: broken, isUsedInScans: true })(name).finally(() =>
+          failed.resolve(),
+        ),
       onDeliveries: () => {},
       log: makeLogger({ level: 'silent', region: 'test' }),
       isOutage: () => false,

@@ -5,18 +5,20 @@ import { importHashes, NoHashes } from './import-hashes.ts'
 
 /**
  * Returns a function that makes the SHA-256 signatures of a file a list of bad hashes, or removes its list when the file
- * is gone. Engines find these hashes in scans; the list is for results of before.
+ * is gone, or is not used in scans. Engines find these hashes in scans; the list is for results of before.
  */
 export function makeSignatureHashes(deps: {
   signatures: Pick<SignatureStore, 'listFiles' | 'readContent'>
   hashLists: HashListStore
+  /** False with a clamd that the operator runs: it does not load the files, so scans do not find their hashes. */
+  isUsedInScans: boolean
 }) {
-  const { signatures, hashLists } = deps
+  const { signatures, hashLists, isUsedInScans } = deps
   return async (name: string): Promise<void> => {
     const file = (await signatures.listFiles()).find((other) => other.name === name)
     const list = { name, verdict: 'bad', origin: 'signatures', createdBy: 'signatures' } as const
     try {
-      if (file === undefined) await hashLists.remove('signatures', name)
+      if (file === undefined || !isUsedInScans) await hashLists.remove('signatures', name)
       else await importHashes({ store: hashLists, readLine: readSignature }, list, signatures.readContent(file))
     } catch (error) {
       if (!(error instanceof NoHashes)) throw error
