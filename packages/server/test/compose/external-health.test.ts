@@ -12,8 +12,8 @@ const newExternal = (name: string, isRequired: boolean, change: Partial<EngineHe
 test('the status page shows the health of external engines, and who disagreed about what', () => {
   const { external } = newExternal('second', false)
   const opinions = [
-    { name: 'ClamAV', verdict: 'clean' as const, findings: [], milliseconds: 1 },
-    { name: 'second', verdict: 'threat' as const, findings: ['A', 'B'], milliseconds: 1 },
+    { name: 'ClamAV', verdict: 'clean' as const, findings: [], doubts: [], milliseconds: 1 },
+    { name: 'second', verdict: 'threat' as const, findings: ['A', 'B'], doubts: [], milliseconds: 1 },
   ]
   const recorded = { at: new Date(0), sha256: 'ab', status: 'threat', opinions }
   const status = toExternalStatus(

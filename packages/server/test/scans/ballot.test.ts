@@ -25,7 +25,7 @@ function toOpinion(text: string): Opinion {
   const [, name = '', mark = '', found = ''] = /^(\w+)([!?:]?)(.*)$/.exec(text) ?? []
   const verdict = { ':': 'threat', '!': 'error', '?': 'skipped', '': 'clean' }[mark] as Opinion['verdict']
   const reason = mark === '!' ? { reason: 'away' } : {}
-  return { name, verdict, findings: found === '' ? [] : [found], milliseconds: 1, ...reason }
+  return { name, verdict, findings: found === '' ? [] : [found], doubts: [], milliseconds: 1, ...reason }
 }
 
 const decide = (policy: string, opinions: string): string => {
@@ -151,6 +151,7 @@ test('metadata.engines is a JSON list that stays short, however much engines say
     name: `engine-${i}`,
     verdict: 'threat',
     findings: Array(50).fill('x'.repeat(200)),
+    doubts: [],
     milliseconds: 1.4,
   }))
   const [first] = JSON.parse(toEnginesText(long.slice(0, 1), () => 'Engine 1')) as { findings: string[] }[]

@@ -97,6 +97,23 @@ test('a finding below the quorum does not hide a doubt', async () => {
   assert.deepEqual([verdict.status, verdict.signals], ['error', ['Error:EncryptedContent']])
 })
 
+test('an engine that has not read everything is not listed as clean, and is asked about other content', async () => {
+  const first = newEngine({
+    name: 'a',
+    async scan(content) {
+      const text = content.whole?.toString('latin1') ?? ''
+      if (text === 'virus') return { ...nothing, findings: ['X'] }
+      return { ...nothing, doubts: text === 'locked' ? ['EncryptedContent'] : [] }
+    },
+  })
+  const { assess, disagreements } = newScan([first, says('b', { findings: ['Y'] })])
+  const [row] = readEngines(await assess('locked'))
+  assert.deepEqual([row?.verdict, row?.reason], ['error', 'it says EncryptedContent'])
+  assert.deepEqual(disagreements, [])
+  const [second] = readEngines(await newScan([first, says('b')]).assess(box('locked', 'virus')))
+  assert.deepEqual([second?.verdict, second?.findings], ['threat', ['X']])
+})
+
 test('a quorum that an advisory engine keeps from being reached fails the scan', async () => {
   const engines = [says('a', { findings: ['X'] }), says('b', { failure: 'away' })]
   await assert.rejects(newScan(engines, { account: 'quorum 2' }).assess('text'), (error) => {

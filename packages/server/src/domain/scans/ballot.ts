@@ -1,4 +1,4 @@
-import { EngineDown, type EngineReport, type ScanEngine } from '../ports/engines.ts'
+import { type Doubt, EngineDown, type EngineReport, type ScanEngine } from '../ports/engines.ts'
 
 /** How the findings of one engine count. */
 export type VoteRule = {
@@ -29,6 +29,8 @@ export type Opinion = {
   milliseconds: number
   /** Why the engine failed. It is not asked again during the scan. */
   reason?: string
+  /** Reasons why the engine did not read all of the content. */
+  doubts: Doubt[]
   /** A filter kept the engine from content in which another engine found something. */
   isKeptFromFinding?: true
 }
@@ -39,7 +41,7 @@ export function makeBallot(policy: VerdictPolicy, findRule: (engine: string) => 
   let isCertain = false
 
   function getOpinion(name: string): Opinion {
-    const opinion = opinions.get(name) ?? { name, verdict: 'skipped', findings: [], milliseconds: 0 }
+    const opinion = opinions.get(name) ?? { name, verdict: 'skipped', findings: [], doubts: [], milliseconds: 0 }
     opinions.set(name, opinion)
     return opinion
   }
@@ -88,11 +90,12 @@ export function makeBallot(policy: VerdictPolicy, findRule: (engine: string) => 
 
 export type Ballot = ReturnType<typeof makeBallot>
 
-function addReport(opinion: Opinion, { findings, failure, isSkipped }: EngineReport) {
+function addReport(opinion: Opinion, { findings, doubts, failure, isSkipped }: EngineReport) {
   for (const name of findings) if (!opinion.findings.includes(name)) opinion.findings.push(name)
+  for (const doubt of doubts) if (!opinion.doubts.includes(doubt)) opinion.doubts.push(doubt)
   if (failure !== undefined) opinion.reason = failure
   if (opinion.findings.length > 0) opinion.verdict = 'threat'
-  else if (opinion.reason !== undefined) opinion.verdict = 'error'
+  else if (opinion.reason !== undefined || opinion.doubts.length > 0) opinion.verdict = 'error'
   else if (isSkipped !== true) opinion.verdict = 'clean'
 }
 
@@ -135,11 +138,15 @@ const maxShownLength = 100
 /** The whole result stays below 16 KiB. */
 const maxTextLength = 4096
 
+const toReason = ({ reason, doubts }: Pick<Opinion, 'reason' | 'doubts'>): string | undefined =>
+  reason ?? (doubts.length === 0 ? undefined : `it says ${doubts.join(', ')}`)
+
 /** The value of `metadata.engines`: a list as JSON. */
 export function toEnginesText(opinions: Opinion[], findVersion: (engine: string) => string | undefined): string {
-  const rows = opinions.map(({ name, verdict, milliseconds, findings, reason }) => {
+  const rows = opinions.map(({ name, verdict, milliseconds, findings, ...opinion }) => {
     const row = { name, version: findVersion(name) ?? null, verdict, milliseconds: Math.round(milliseconds) }
     const names = findings.slice(0, maxShownNames).map((finding) => finding.slice(0, maxShownLength).toWellFormed())
+    const reason = toReason(opinion)
     return {
       row,
       detailed: {
