@@ -16,14 +16,19 @@ const rules: Record<string, Partial<VoteRule>> = {
   half: { heuristicWeight: 0.5 },
   mute: { heuristicWeight: 0 },
   heavy: { weight: 2, heuristicWeight: 2 },
+  hints: { weight: 0, heuristicWeight: 1 },
   own: { heuristics: /^PUA\./, heuristicWeight: 0.5 },
 }
 const findRule = (engine: string): VoteRule => ({ ...defaultVoteRule, ...rules[engine] })
 
-/** `a:X` found X, `a` found nothing, `a!` failed, `a?` was kept away by a filter. */
+/**
+ * Reads `a:X` as an engine that found X, `a` as one that found nothing, `a!` as one that failed, `a!X` as one that
+ * found X and then failed, and `a?` as one that a filter kept away.
+ */
 function toOpinion(text: string): Opinion {
   const [, name = '', mark = '', found = ''] = /^(\w+)([!?:]?)(.*)$/.exec(text) ?? []
-  const verdict = { ':': 'threat', '!': 'error', '?': 'skipped', '': 'clean' }[mark] as Opinion['verdict']
+  const named = { ':': 'threat', '!': 'error', '?': 'skipped', '': 'clean' }[mark] as Opinion['verdict']
+  const verdict = found === '' ? named : 'threat'
   const reason = mark === '!' ? { reason: 'away' } : {}
   return { name, verdict, findings: found === '' ? [] : [found], doubts: [], milliseconds: 1, ...reason }
 }
@@ -41,7 +46,7 @@ const decide = (policy: string, opinions: string): string => {
 
 const guess = 'Heuristics.X'
 
-/** What each policy makes of the opinions of engines, of which those that failed are advisory. */
+/** The verdict of each policy by the opinions of engines, of which those that failed are advisory. */
 const table: [opinions: string, any: string, quorum2: string, quorum3: string][] = [
   ['a', 'no threat', 'no threat', 'no threat'],
   ['a b c', 'no threat', 'no threat', 'no threat'],
@@ -67,6 +72,14 @@ const table: [opinions: string, any: string, quorum2: string, quorum3: string][]
   ['a:X b:Y c!', 'threat', 'threat', 'error'],
   ['a:X b! c!', 'threat', 'error', 'error'],
   ['a! b!', 'error', 'error', 'error'],
+  // An engine that found something before it failed has no second vote to give, but its weightier one.
+  ['a!X b c', 'threat', 'no threat', 'no threat'],
+  [`half!${guess} b c`, 'error', 'no threat', 'error'],
+  [`a:${guess} half!${guess}`, 'threat', 'error', 'error'],
+  // Guesses can be the only votes of an engine.
+  [`mute:${guess} hints!`, 'error', 'error', 'error'],
+  ['a:X b hints!', 'threat', 'error', 'error'],
+  ['a hints!', 'no threat', 'no threat', 'no threat'],
   // Weights.
   [`half:${guess} b`, 'no threat', 'no threat', 'no threat'],
   ['half:X b', 'threat', 'no threat', 'no threat'],

@@ -106,6 +106,10 @@ const countVotes = (opinions: Opinion[], findRule: (engine: string) => VoteRule)
 const countVotesOf = ({ findings }: Opinion, { weight, heuristics, heuristicWeight }: VoteRule): number =>
   Math.max(0, ...findings.map((name) => (heuristics.test(name) ? heuristicWeight : weight)))
 
+/** Votes that an engine could have given beside those for its findings before it failed. */
+const countMissing = (opinion: Opinion, rule: VoteRule): number =>
+  Math.max(0, rule.weight - countVotesOf(opinion, rule), rule.heuristicWeight - countVotesOf(opinion, rule))
+
 /**
  * Whether the findings make content a threat. Engines that the operator's filters kept away from the content, or from a
  * finding in it, do not count: where fewer votes are left than the quorum, all of them suffice. Throws `EngineDown`
@@ -116,17 +120,23 @@ export function isThreat(
   { text, quorum }: VerdictPolicy,
   findRule: (engine: string) => VoteRule,
 ): boolean {
-  const sumWeights = (some: Opinion[]) => some.reduce((sum, { name }) => sum + findRule(name).weight, 0)
+  const sum = (some: Opinion[], count: (opinion: Opinion, rule: VoteRule) => number) =>
+    some.reduce((total, opinion) => total + count(opinion, findRule(opinion.name)), 0)
   const asked = opinions.filter(({ verdict }) => verdict !== 'skipped')
   const counted = asked.filter(({ isKeptFromFinding, findings }) => isKeptFromFinding !== true || findings.length > 0)
   const failed = asked.filter(({ reason }) => reason !== undefined)
-  const needed = Math.min(quorum, sumWeights(counted))
+  const needed = Math.min(
+    quorum,
+    sum(counted, (_, { weight }) => weight),
+  )
   const votes = countVotes(asked, findRule)
   const hasFindings = asked.some(({ findings }) => findings.length > 0)
   if (hasFindings && votes >= needed) return true
-  const missing = sumWeights(failed)
-  const isShort = sumWeights(asked) - missing < needed
-  if (missing > 0 && (isShort || (hasFindings && votes + missing >= needed))) {
+  const missing = sum(failed, countMissing)
+  const answered = sum(counted, (opinion, rule) =>
+    opinion.reason === undefined ? rule.weight : countVotesOf(opinion, rule),
+  )
+  if (answered < needed || (hasFindings && missing > 0 && votes + missing >= needed)) {
     const reasons = failed.map(({ name, reason }) => `${name}: ${reason}`).join('; ')
     throw new EngineDown(`Too few engines answered for the policy "${text}": ${reasons}`)
   }
