@@ -184,6 +184,22 @@ test('an engine that has read the whole file counts for a finding in its members
   assert.equal((await newScan(engines, { account: 'quorum 2' }).assess(box('text', 'virus'))).status, 'clean')
 })
 
+test('content that filters keep from all engines is not clean, nor is a file with such a member', async () => {
+  const documents = sees('a', (text) => text.startsWith('document') || text.includes('7z'))
+  const { assess } = newScan([documents, says('lists', {}, { isCertain: true })])
+  assert.equal((await assess('document')).status, 'clean')
+  assert.equal((await assess(box('document'))).status, 'clean')
+  for (const text of ['text', box('document', 'text')]) {
+    await assert.rejects(assess(text), (error) => {
+      assert.ok(error instanceof EngineDown)
+      assert.match(error.message, /No engine has read all of the content/)
+      return true
+    })
+  }
+  assert.equal((await assess(box('text', 'document virus'))).status, 'threat')
+  assert.equal((await newScan([documents, says('b')]).assess(box('text'))).status, 'clean')
+})
+
 test('what the operator knows is a threat whatever engines vote, and is no vote itself', async () => {
   const knows = (findings: string[]) => says('lists', { findings }, { isCertain: true })
   const policies = { account: 'quorum 2' }

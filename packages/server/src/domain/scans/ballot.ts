@@ -39,6 +39,7 @@ export type Opinion = {
 export function makeBallot(policy: VerdictPolicy, findRule: (engine: string) => VoteRule) {
   const opinions = new Map<string, Opinion>()
   let isCertain = false
+  let hasUnread = false
 
   function getOpinion(name: string): Opinion {
     const opinion = opinions.get(name) ?? { name, verdict: 'skipped', findings: [], doubts: [], milliseconds: 0 }
@@ -65,7 +66,7 @@ export function makeBallot(policy: VerdictPolicy, findRule: (engine: string) => 
       return report
     },
     /**
-     * Notes which engines a filter kept from this content, by the reports of all engines about it. `covering` names
+     * Notes which engines have not read this content, by the reports of all engines about it. `covering` names
      * engines that have read the content within a container. Returns those that have read its members in the same way.
      */
     noteContent(engines: ScanEngine[], reports: EngineReport[], covering: ReadonlySet<string>): ReadonlySet<string> {
@@ -77,13 +78,23 @@ export function makeBallot(policy: VerdictPolicy, findRule: (engine: string) => 
         }
       }
       const readers = opinionated.filter(({ report }) => report?.isSkipped !== true && report?.failure === undefined)
+      const isCovered = opinionated.some(({ engine }) => covering.has(engine.name))
+      hasUnread ||= readers.length === 0 && !isCovered
       const openers = readers.filter(({ engine }) => engine.opensContainers)
       return new Set([...covering, ...openers.map(({ engine }) => engine.name)])
     },
     /** Whether the findings so far are a threat, whatever the other engines say. */
     isDecided: () => isCertain || countVotes([...opinions.values()], findRule) >= policy.quorum,
-    /** Whether content is a threat, by what the operator knows or by the votes; see `isThreat`. */
-    isThreat: () => isCertain || isThreat([...opinions.values()], policy, findRule),
+    /**
+     * Whether content is a threat, by what the operator knows or by the votes; see `isThreat`. Throws `EngineDown` also
+     * when no engine has read a part of the content, which would be called clean otherwise.
+     */
+    isThreat() {
+      if (isCertain || isThreat([...opinions.values()], policy, findRule)) return true
+      if (hasUnread)
+        throw new EngineDown('No engine has read all of the content: filters keep them away, or they failed')
+      return false
+    },
     list: (): Opinion[] => [...opinions.values()],
   }
 }
