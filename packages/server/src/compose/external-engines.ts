@@ -20,6 +20,8 @@ export type ExternalEngines = {
   engines: readonly ScanEngine[]
   /** Undefined while one finding of any engine is a threat, and there are no engines but those of Assay. */
   voting: Voting | undefined
+  /** Changes with the policy of the installation and with the tables of engines; undefined where engines do not vote. */
+  policyVersion: string | undefined
   listDisagreements(): RecordedDisagreement[]
   countDisagreements(): number
   close(): Promise<void>
@@ -30,6 +32,7 @@ type RecordedDisagreement = Disagreement & { at: Date }
 export const noExternal: ExternalEngines = {
   engines: [],
   voting: undefined,
+  policyVersion: undefined,
   listDisagreements: () => [],
   countDisagreements: () => 0,
   close: async () => {},
@@ -48,12 +51,15 @@ export async function openExternal(
   const { engines, close } = await openExternalEngines(tables.definitions, opening)
   const disagreements = makeDisagreements(deps.clock)
   const findRule = (engine: string): VoteRule => tables.rules.get(engine) ?? defaultVoteRule
-  const voting = {
-    findPolicy: makeFindPolicy(config, deps.findAccountPolicy, tables.digest),
-    findRule,
-    onDisagreement: disagreements.add,
+  const { own, findPolicy: findPolicyOf } = makePolicies(config, deps.findAccountPolicy, tables.digest)
+  return {
+    engines,
+    close,
+    voting: { findPolicy: findPolicyOf, findRule, onDisagreement: disagreements.add },
+    policyVersion: own.version,
+    listDisagreements: disagreements.list,
+    countDisagreements: disagreements.count,
   }
-  return { engines, close, voting, listDisagreements: disagreements.list, countDisagreements: disagreements.count }
 }
 
 /** Throws `ConfigMistakes` for wrong options of engines, before anything is opened. */
@@ -90,13 +96,16 @@ const toPolicy = (text: string): VerdictPolicy => findPolicy(text) ?? { text: 'a
 const rememberedMs = 5000
 const maxRemembered = 10_000
 
-/** Finds the policy of an account. The configuration of all engines is part of its text, and so of cached verdicts. */
-function makeFindPolicy({ verdictPolicy }: EngineConfig, find: Deps['findAccountPolicy'], digest: string) {
+/**
+ * The policy of the installation, and a function that finds that of an account. The configuration of all engines is part
+ * of their versions, and so of cached verdicts.
+ */
+function makePolicies({ verdictPolicy }: EngineConfig, find: Deps['findAccountPolicy'], digest: string) {
   const remembered = new Map<string, { policy: VerdictPolicy; until: number }>()
   const toVersioned = (policy: VerdictPolicy): VerdictPolicy => ({ ...policy, version: `${policy.text} ${digest}` })
   const own = toVersioned(toPolicy(verdictPolicy))
 
-  return async (accountId: string | null): Promise<VerdictPolicy> => {
+  async function findOf(accountId: string | null): Promise<VerdictPolicy> {
     if (accountId === null) return own
     const known = remembered.get(accountId)
     if (known !== undefined && known.until > performance.now()) return known.policy
@@ -106,6 +115,8 @@ function makeFindPolicy({ verdictPolicy }: EngineConfig, find: Deps['findAccount
     remembered.set(accountId, { policy, until: performance.now() + rememberedMs })
     return policy
   }
+
+  return { own, findPolicy: findOf }
 }
 
 const keptCount = 50

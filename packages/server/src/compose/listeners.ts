@@ -18,6 +18,14 @@ import { type ListenerScans, makeListenerScans } from '../listeners/listener-sca
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
+import type { ExternalEngines } from './external-engines.ts'
+
+type Malware = {
+  listEngines(): ScanEngine[]
+  countWaiting(): number
+  degradation: Degradation
+  external: Pick<ExternalEngines, 'policyVersion'>
+}
 
 type Deps = {
   admission: Admission
@@ -25,7 +33,7 @@ type Deps = {
   scanning: Scanning
   contents: ContentStore
   /** Undefined on a node without engines, whose scans workers run. */
-  malware: { listEngines(): ScanEngine[]; countWaiting(): number; degradation: Degradation } | undefined
+  malware: Malware | undefined
   isTest: boolean
   metrics: Metrics
   log: Logger
@@ -102,7 +110,7 @@ const openIcap = (config: Config, address: ListenerSettings['address'], deps: De
         maxConnections,
         onError: config.icapOnError,
         trickles: config.icapTrickle === 'on',
-        findTag: () => toTag(deps.malware?.listEngines() ?? [], deps.malware?.degradation.find() !== undefined),
+        findTag: () => toTag(deps.malware),
         reportUnscanned: (about) => deps.log.info({ protocol: 'icap', ...about }, 'content was not scanned'),
       }),
   })
@@ -158,11 +166,12 @@ async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: stri
 }
 
 /** The ICAP ISTag: at most 32 characters, in quotes. Proxies drop cached verdicts when it changes. */
-function toTag(engines: ScanEngine[], isDegraded: boolean): string {
-  const states = engines.map((engine) => engine.findState())
+function toTag(malware: Malware | undefined): string {
+  const states = (malware?.listEngines() ?? []).map((engine) => engine.findState())
   const versions = states.map((state) => state?.verdictVersion ?? `${state?.version} ${state?.signaturesAt?.getTime()}`)
+  const isDegraded = malware?.degradation.find() !== undefined
   return `"${createHash('sha256')
-    .update([...versions, isDegraded].join('\n'))
+    .update([...versions, isDegraded, malware?.external.policyVersion].join('\n'))
     .digest('hex')
     .slice(0, 24)}"`
 }

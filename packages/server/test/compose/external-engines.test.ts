@@ -75,6 +75,13 @@ test('the policy of an account holds before that of the installation, and versio
   assert.deepEqual([voting?.findRule('ClamAV').heuristicWeight, voting?.findRule('YARA').heuristicWeight], [0.5, 1])
 })
 
+test('the version of the policy covers the policy of the installation and all tables', async () => {
+  const open = async (toml: string) => (await openExternal(load(toml), deps)).policyVersion
+  const table = '[[engines]]\nname = "ClamAV"\nkind = "builtin"\nweight = 2\n'
+  const texts = ['', table, table.replace('2', '3'), `verdict_policy = "quorum 2"\n${table}`]
+  assert.equal(new Set(await Promise.all(texts.map(open))).size, texts.length)
+})
+
 test('tables that are not tables are a mistake of the file', () => {
   assert.throws(() => load('engines = "clamd"'), /engines must be tables: write \[\[engines\]\] on a line/)
 })
