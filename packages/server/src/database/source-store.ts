@@ -73,18 +73,20 @@ export function makeSourceStore({ pool }: { pool: Pool }): SourceStore {
 /** The results of an update, each of which ends the lease. */
 function makeRecorders(pool: Pool): Pick<SourceStore, 'recordSet' | 'recordUnchanged' | 'recordFailure'> {
   return {
-    recordSet: ({ name, token }, { files, keep, signatures, held, refused, testedFiles, validators }) =>
+    recordSet: ({ name, token, released }, { files, keep, signatures, held, refused, testedFiles, validators }) =>
       inTransaction(
         pool,
         async (client) => {
           const recorded = await changeRows(
             client,
-            `update signature_sources set ${ended}, ${nextUpdate}, error = null, checked_at = now(), changed_at = now(),
-               signatures = $3, held = $4, refused = $5, tested_files = $6, etag = $7, last_modified = $8
+            `update signature_sources set ${ended}, ${toNext('every_hours')}, error = null, checked_at = now(),
+               changed_at = now(), signatures = $4, held = $5, refused = $6, tested_files = $7,
+               etag = case when released = $3 then $8 end, last_modified = case when released = $3 then $9 end
              where name = $1 and lease_token = $2`,
             [
               name,
               token,
+              released,
               signatures,
               JSON.stringify(held),
               JSON.stringify(refused),
@@ -98,20 +100,19 @@ function makeRecorders(pool: Pool): Pick<SourceStore, 'recordSet' | 'recordUncha
         },
         { lock: filesLock },
       ),
-    recordUnchanged: async ({ name, token }) =>
+    recordUnchanged: async ({ name, token, released }) =>
       (await changeRows(
         pool,
-        `update signature_sources set ${ended}, ${nextUpdate}, error = null, checked_at = now()
+        `update signature_sources set ${ended}, ${toNext('every_hours')}, error = null, checked_at = now()
          where name = $1 and lease_token = $2`,
-        [name, token],
+        [name, token, released],
       )) === 1,
-    recordFailure: async ({ name, token }, error) =>
+    recordFailure: async ({ name, token, released }, error) =>
       (await changeRows(
         pool,
-        `update signature_sources set ${ended}, error = $3,
-           next_at = case when every_hours > 0 then now() + least(every_hours, ${retryHours}) * interval '1 hour' end
+        `update signature_sources set ${ended}, ${toNext(`least(every_hours, ${retryHours})`)}, error = $4
          where name = $1 and lease_token = $2`,
-        [name, token, error],
+        [name, token, released, error],
       )) === 1,
   }
 }
@@ -132,7 +133,12 @@ greatest(0, extract(epoch from now() - coalesce(checked_at, created_at)))::float
 `
 
 const ended = 'lease_token = null, leased_until = null, attempted_at = now()'
-const nextUpdate = `next_at = case when every_hours > 0 then now() + every_hours * interval '1 hour' end`
+/**
+ * The time of the next update. $3 has the released names that the update knew: another update is due at once when the
+ * operator has released one meanwhile.
+ */
+const toNext = (hours: string) =>
+  `next_at = case when released <> $3 then now() when every_hours > 0 then now() + ${hours} * interval '1 hour' end`
 
 /** A named source is claimed before it is due, but not while another process holds it. */
 const claimSource = `
