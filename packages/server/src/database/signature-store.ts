@@ -73,7 +73,8 @@ async function noteHashFile(client: Queryable, name: string) {
   await sendInTransaction(client, 'hash-lists')
 }
 
-const isHashFile = (name: string) => /\.hs[bu]$/i.test(name)
+/** Publishers use both kinds for SHA-256. Lines with other hashes are skipped when the file is read. */
+const isHashFile = (name: string) => /\.h[ds]b$/i.test(name)
 
 /** Replaces the files of a source, without those that `keep` names. Files that are the same stay as they are. */
 export async function replaceSourceFiles(
