@@ -6,6 +6,8 @@ import { openLeasedWork } from './leased-work.ts'
 const pollMs = 10_000
 export const sourceLeaseMs = 60_000
 const extendEveryMs = 15_000
+/** A stopped update has this time to end its processes. It records nothing, so closing does not wait longer. */
+const closeMs = 5000
 
 /**
  * Updates sources of signatures when they are due, one at a time. The store leases each to one process, and another
@@ -54,9 +56,9 @@ export function openSourceWorker(deps: {
   })
   return {
     poke,
-    async close() {
+    async close(withinMs = closeMs) {
       stop()
-      await close()
+      await close(withinMs)
     },
   }
 }

@@ -26,7 +26,7 @@ export function openSourceUpdates(config: Config, { storage, scanning, metrics, 
     isOutage: database.watch.isOutage,
   })
   scanning.remoteScans.notifications.on('sources', worker.poke)
-  return { close: worker.close }
+  return { close: () => worker.close() }
 }
 
 function observeSources(metrics: Metrics, store: Pick<SourceStore, 'listSources'>) {

@@ -113,8 +113,13 @@ export function makeTrial(deps: {
   chooseSandbox(dir: string): Sandbox
   onEscape?: OnEscape | undefined
 }) {
-  /** Loads the files into a clamd of its own, and ends that when `use` has ended. */
-  async function withClamd<T>(files: SignatureFile[], use: (clamd: TrialClamd) => Promise<T>): Promise<T> {
+  /** Loads the files into a clamd of its own, and ends that when `use` has ended, or when `signal` aborts. */
+  async function withClamd<T>(
+    files: SignatureFile[],
+    use: (clamd: TrialClamd) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    signal?.throwIfAborted()
     trials++
     const name = `clamav-trial-${process.pid}-${trials}`
     const place = prepareClamdDir(deps.dataDir, name, deps.user)
@@ -123,7 +128,7 @@ export function makeTrial(deps: {
       const sandbox = deps.chooseSandbox(place.dir)
       const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads: 2 })
       const { binary, onEscape } = deps
-      const clamd = await startClamd({ binary, place, config, sandbox, onEscape })
+      const clamd = await startClamd({ binary, place, config, sandbox, onEscape, signal })
       try {
         return await use({ socket: place.socket })
       } finally {
@@ -138,9 +143,9 @@ export function makeTrial(deps: {
   return {
     withClamd,
     /** The reason why the files do not load, or undefined. */
-    async findFault(files: SignatureFile[]): Promise<string | undefined> {
+    async findFault(files: SignatureFile[], signal?: AbortSignal): Promise<string | undefined> {
       try {
-        await withClamd(files, async () => {})
+        await withClamd(files, async () => {}, signal)
         return undefined
       } catch (error) {
         return (error as Error).message

@@ -25,13 +25,17 @@ const startTimeoutMs = 120_000
 const pollMs = 20
 const pingTimeoutMs = 2000
 
-/** Starts clamd and returns when it answers. Throws with clamd's own message when it does not start. */
+/**
+ * Starts clamd and returns when it answers. Throws with clamd's own message when it does not start. Kills clamd when
+ * `signal` aborts.
+ */
 export async function startClamd(options: {
   binary: string
   place: ClamdPlace
   config: string
   sandbox: Sandbox
   onEscape?: OnEscape | undefined
+  signal?: AbortSignal | undefined
 }): Promise<RunningClamd> {
   const { sandbox, place } = options
   sandbox.wipe()
@@ -45,7 +49,10 @@ export async function startClamd(options: {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
+  const kill = () => child.kill('SIGKILL')
+  options.signal?.addEventListener('abort', kill, { once: true })
   child.once('exit', (_code, signal) => {
+    options.signal?.removeEventListener('abort', kill)
     if (isEscape(signal)) options.onEscape?.('clamd')
   })
   const messages = readMessages(child)
