@@ -10,11 +10,13 @@ import { findChecksum } from '../../src/domain/sources/checksums.ts'
 import { findMinisignKey, readMinisig, requireMinisign } from '../../src/domain/sources/minisign.ts'
 import { presets } from '../../src/domain/sources/presets.ts'
 import {
+  findReservedMatch,
   findSignatureName,
   hasPublicRule,
   hasRule,
   hideRule,
   isSourceFile,
+  isTooLong,
 } from '../../src/domain/sources/signature-text.ts'
 
 const hasMinisign = spawnSync('minisign', ['-v']).status === 0
@@ -72,6 +74,22 @@ describe('rules of sources', () => {
     ]
     for (const [file, line, name] of lines) assert.equal(findSignatureName(file, line), name, line)
     for (const file of ['a.fp', 'a.sfp', 'a.ign2', 'main.cvd', 'a.txt', 'a.cbc', 'ndb']) assert.ok(!isSourceFile(file))
+  })
+
+  test('a reserved name is hidden neither in the rest of a long line nor from the trial', () => {
+    for (const [file, bytes] of [
+      ['a.ndb', 8190],
+      ['a.hdb', 8190],
+      ['a.ldb', 32_767],
+    ] as const) {
+      const fits = 'x'.repeat(bytes)
+      assert.deepEqual([isTooLong(file, fits), isTooLong(file, `${fits}x`)], [false, true], file)
+    }
+    assert.equal(findSignatureName('a.ndb', ' Heuristics.X:0:*:6162'), 'Heuristics.X')
+    assert.equal(findReservedMatch('stream: Heuristics.Encrypted.X.UNOFFICIAL FOUND'), 'Heuristics.Encrypted.X')
+    for (const reply of ['stream: OK', 'stream: Heuristics.Encrypted.Zip FOUND', 'stream: Feed.One.UNOFFICIAL FOUND']) {
+      assert.equal(findReservedMatch(reply), undefined, reply)
+    }
   })
 
   test('a rule is made private where it is certain, and nowhere else', () => {

@@ -12,11 +12,13 @@ import { makeUpdateSource } from '../../src/compose/sources/update-source.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { makeSignatureStore } from '../../src/database/signature-store.ts'
 import { makeSourceStore } from '../../src/database/source-store.ts'
-import type { SourceSettings } from '../../src/domain/ports/source-store.ts'
+import type { ClaimedSource, SourceSettings } from '../../src/domain/ports/source-store.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
+import { openSourceWorker } from '../../src/workers/source-worker.ts'
 import { newTar, newZip } from '../engines/unpack-archives.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { newMinisign, openPublisher, toNdb, toYara } from './feed-support.ts'
 
 const lacking = findProgram('clamd') === undefined && 'clamd is not installed'
@@ -64,8 +66,8 @@ describe('the update of a source', { skip: lacking }, () => {
         ...settings,
       }),
     )
-  const newUpdate = (more = {}) =>
-    makeUpdateSource(config, {
+  const newUpdate = (more = {}, used = config) =>
+    makeUpdateSource(used, {
       store: sources,
       fetcher: makeOutbound(config).fetcher,
       contents,
@@ -74,10 +76,10 @@ describe('the update of a source', { skip: lacking }, () => {
       ...more,
     })
 
-  async function update(more = {}) {
+  async function update(more = {}, used = config) {
     const claimed = await sources.claim(60_000, 'feed')
     assert.ok(claimed)
-    const result = await newUpdate(more)(claimed, new AbortController().signal)
+    const result = await newUpdate(more, used)(claimed, new AbortController().signal)
     const [source] = await sources.listSources()
     assert.ok(source)
     return { ...result, source }
@@ -160,6 +162,11 @@ describe('the update of a source', { skip: lacking }, () => {
       ['comments alone', '# moved\n', /feed--bad\.ndb: has no signatures/],
       ['an empty member', newZip([{ name: 'a.ndb', data: Buffer.alloc(0) }]), /feed--a\.ndb: has no signatures/],
       ['reserved names', toNdb('Heuristics.Encrypted.X', 'any') + toNdb(' Heuristics.X', 'any'), /has no signatures/],
+      [
+        'a reserved name in the rest of a line',
+        `Feed.A:0:*:${'61'.repeat(4090)}${toNdb('Heuristics.Encrypted.X', 'any')}`,
+        /has a line that is longer than ClamAV reads/,
+      ],
       ['rules without a rule', newZip([{ name: 'a.yar', data: Buffer.from('/* rule a */ ') }]), /has no rules/],
       [
         'a signature that matches a letter',
@@ -223,6 +230,8 @@ describe('the update of a source', { skip: lacking }, () => {
     assert.deepEqual([state, source.error], ['changed', null])
     assert.deepEqual(source.refused, [{ file: 'feed--a.ndb', reason: 'has no signatures' }])
     assert.deepEqual(await listContents(), { 'feed--a.ndb': one, 'feed--b.ndb': two })
+    const { validators } = (await sources.claim(60_000, 'feed')) ?? {}
+    assert.deepEqual(validators, { etag: null, lastModified: null }, 'the next download is complete')
   })
 
   test('requires the checksum, given as a hash or as a list', async () => {
@@ -317,6 +326,15 @@ describe('the update of a source', { skip: lacking }, () => {
     const { state, source } = await update({ knownGoodDirs: [join(dir, 'missing')] })
     assert.equal(state, 'failed')
     assert.match(source.error ?? '', /no known-good files/)
+    const empty = join(dir, 'empty')
+    mkdirSync(empty)
+    const missing = join(dir, 'missing')
+    const failures = [
+      [{}, { ...config, knownGoodDir: empty }, /ASSAY_KNOWN_GOOD_DIR is \S+empty, which has no file/],
+      [{}, { ...config, knownGoodDir: missing }, /ASSAY_KNOWN_GOOD_DIR cannot be read/],
+      [{ findClamd: () => undefined }, config, /clamd is not installed on this node/],
+    ] as const
+    for (const [more, used, expected] of failures) assert.match((await update(more, used)).source.error ?? '', expected)
     assert.deepEqual(await listContents(), {})
   })
 
@@ -337,6 +355,64 @@ describe('the update of a source', { skip: lacking }, () => {
     assert.deepEqual(await listContents(), {})
     assert.equal((await newUpdate()(other, new AbortController().signal)).state, 'changed')
     assert.equal(await sources.claim(60_000), undefined, 'the next update is not due')
+  })
+
+  test('is due again when the operator releases a signature meanwhile', async () => {
+    const validators = { etag: '"1"', lastModified: 'Wed, 18 Nov 2026 00:00:00 GMT' }
+    const set = { files: [], keep: [], signatures: 1, held: [], refused: [], testedFiles: 1, validators }
+    const records: ((claimed: ClaimedSource) => Promise<boolean>)[] = [
+      (claimed) => sources.recordSet(claimed, set),
+      sources.recordUnchanged,
+      (claimed) => sources.recordFailure(claimed, 'failed'),
+    ]
+    await add(`${publisher.url}/released.ndb`)
+    for (const [at, record] of records.entries()) {
+      const claimed = await sources.claim(60_000)
+      assert.ok(claimed, `${at}`)
+      assert.ok(await sources.releaseSignature('feed', `Feed.${at}`))
+      assert.ok(await record(claimed))
+      const again = await sources.claim(60_000)
+      assert.ok(again, `${at}`)
+      assert.deepEqual(again.validators, { etag: null, lastModified: null }, `${at}`)
+      assert.ok(await record(again))
+      assert.equal(await sources.claim(60_000), undefined, `${at}`)
+      await sources.makeDue('feed')
+    }
+  })
+
+  test('is done once by the workers of two nodes, and makes SHA-256 hashes known', async (t) => {
+    const bad = createHash('sha256').update('bad content').digest('hex')
+    await add(publisher.serve('/two.hdb', `${bad}:11:Feed.Bad\n`))
+    const states: string[] = []
+    let started = 0
+    const open = (run: (claimed: ClaimedSource, signal: AbortSignal) => Promise<unknown>) => {
+      const worker = openSourceWorker({
+        store: makeSourceStore(database),
+        async update(claimed, signal) {
+          started++
+          return run(claimed, signal)
+        },
+        log: silentLog,
+        isOutage: () => false,
+        everyMs: 50,
+      })
+      t.after(() => worker.close(0))
+      return worker
+    }
+    const hanging = open(() => new Promise(() => {}))
+    await waitFor(() => started === 1)
+    // Closing does not wait for work that does not end, and leaves the source to other nodes.
+    await hanging.close(10)
+    const update = newUpdate()
+    const run = async (claimed: ClaimedSource, signal: AbortSignal) => {
+      states.push((await update(claimed, signal)).state)
+    }
+    for (let node = 0; node < 2; node++) open(run)
+    await waitFor(() => states.length > 0)
+    assert.deepEqual([states, started], [['changed'], 2])
+    assert.equal(publisher.asked.filter(({ path }) => path === '/two.hdb').length, 1)
+    const { rows } = await database.pool.query('select signature_file from revision_work')
+    assert.deepEqual(rows, [{ signature_file: 'feed--two.hdb' }])
   })
 
   test('is given up when the service stops, and records nothing', async () => {

@@ -1,6 +1,7 @@
-import { type Dirent, type Stats, statSync } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { constants, type Dirent, type Stats } from 'node:fs'
+import { access, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { SourceError } from '../../domain/sources/source-error.ts'
 
 /** Directories of the machine whose files are known to be good. */
 const machineDirs = ['/usr/bin', '/usr/lib', '/usr/share/doc']
@@ -13,7 +14,10 @@ const ownLimits = { listed: 20_000, files: 5000, bytes: 512 * megabyte, fileByte
 type Limits = typeof machineLimits
 type KnownFile = { path: string; bytes: number }
 
-/** Lists a sample of the files of this machine, and those of the operator's directory. */
+/**
+ * Lists a sample of the files of this machine, and those of the operator's directory. Throws when that directory gives
+ * no file: the operator counts on its files.
+ */
 export async function listKnownGood({
   ownDir,
   dirs = machineDirs,
@@ -22,8 +26,21 @@ export async function listKnownGood({
   dirs?: string[]
 }): Promise<KnownFile[]> {
   const samples = await Promise.all(dirs.map((dir) => sampleFiles(dir, machineLimits)))
-  const own = ownDir === undefined ? [] : await sampleFiles(ownDir, ownLimits)
+  const own = ownDir === undefined ? [] : await listOwn(ownDir)
   return [...own, ...samples.flat()]
+}
+
+async function listOwn(dir: string): Promise<KnownFile[]> {
+  const fault = await readdir(dir).then(
+    () => undefined,
+    (error: Error) => error.message,
+  )
+  if (fault !== undefined) throw new SourceError(`ASSAY_KNOWN_GOOD_DIR cannot be read on this node: ${fault}`)
+  const files = await sampleFiles(dir, ownLimits)
+  if (files.length === 0) {
+    throw new SourceError(`ASSAY_KNOWN_GOOD_DIR is ${dir}, which has no file on this node that can be tried.`)
+  }
+  return files
 }
 
 async function sampleFiles(dir: string, { listed: maxListed, files, bytes, fileBytes }: Limits): Promise<KnownFile[]> {
@@ -35,7 +52,7 @@ async function sampleFiles(dir: string, { listed: maxListed, files, bytes, fileB
     const path = listed[Math.floor(at)] as string
     const found: Stats | undefined = await stat(path).catch(() => undefined)
     if (found === undefined || !found.isFile() || found.size === 0 || found.size > fileBytes) continue
-    if (total + found.size > bytes) continue
+    if (total + found.size > bytes || !(await isReadable(path))) continue
     total += found.size
     sample.push({ path, bytes: found.size })
   }
@@ -58,5 +75,8 @@ async function listFiles(top: string, max: number): Promise<string[]> {
   return listed.sort()
 }
 
-/** Whether the directory of the operator can be used. */
-export const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+const isReadable = (path: string) =>
+  access(path, constants.R_OK).then(
+    () => true,
+    () => false,
+  )

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Content } from '../../domain/content/content.ts'
 import type { ContentStore } from '../../domain/ports/content-store.ts'
 import type { HeldSignature, RefusedFile } from '../../domain/ports/source-store.ts'
+import { SourceError } from '../../domain/sources/source-error.ts'
 
 /** The files of a set that may be used, and what is not used of it. `keep` names files whose previous versions stay. */
 export type TriedFiles = {
@@ -9,6 +10,8 @@ export type TriedFiles = {
   keep: string[]
   held: HeldSignature[]
   refused: RefusedFile[]
+  /** Known-good files that were read and scanned. */
+  scanned: number
 }
 
 /** Known-good files, and where their content is kept while an engine reads it. */
@@ -17,12 +20,16 @@ export type Corpus = { paths: string[]; contents: ContentStore; signal: AbortSig
 /** A file of the corpus, with the names of the signatures that match it. */
 type Alarm = { path: string; names: string[] }
 
-/** Scans the files of the corpus one after the other, so that a trial uses one thread. Files that have gone are skipped. */
+/**
+ * Scans the files of the corpus one after the other, so that a trial uses one thread. Files that cannot be read are
+ * skipped; when none can, nothing was tried, and that is a failure.
+ */
 export async function scanCorpus(
   { paths, contents, signal }: Corpus,
   scan: (content: Content, path: string) => Promise<string[]>,
-): Promise<Alarm[]> {
+): Promise<{ alarms: Alarm[]; scanned: number }> {
   const alarms: Alarm[] = []
+  let scanned = 0
   for (const path of paths) {
     signal.throwIfAborted()
     const bytes = await readFile(path).catch(() => undefined)
@@ -31,12 +38,14 @@ export async function scanCorpus(
     try {
       await writer.write(bytes)
       const names = await scan(await writer.finish(), path)
+      scanned++
       if (names.length > 0) alarms.push({ path, names })
     } finally {
       await writer.abort()
     }
   }
-  return alarms
+  if (scanned === 0) throw new SourceError('None of the known-good files can be read.')
+  return { alarms, scanned }
 }
 
 /** The signatures of alarms, each with the first file that it matched. */

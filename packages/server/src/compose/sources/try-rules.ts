@@ -27,9 +27,11 @@ export async function tryRules(
   const hidden: string[] = []
   let used = files.filter(({ name }) => !refused.some(({ file }) => file === name))
   let paths = corpus.paths
+  let scanned = 0
   for (let round = 0; paths.length > 0 && used.length > 0; round++) {
     if (round === maxRounds) throw new SourceError('Rules that match known-good files cannot be held back.')
-    const { alarms, refused: broken } = await withRules(used, { corpus: { ...corpus, paths }, log })
+    const { alarms, scanned: count, refused: broken } = await withRules(used, { corpus: { ...corpus, paths }, log })
+    scanned = Math.max(scanned, count)
     refused.push(...broken)
     used = used.filter(({ name }) => !broken.some(({ file }) => file === name))
     const found = listHeld(alarms).filter(({ name }) => !released.includes(name))
@@ -44,7 +46,7 @@ export async function tryRules(
   // Private rules report nothing by themselves.
   if (!(await hasPublic(used))) used = []
   const hiddenRules = hidden.filter((file) => used.some(({ name }) => name === file)).length
-  return { used, keep: refused.map(({ file }) => file), held: mergeHeld(held), refused, hiddenRules }
+  return { used, keep: refused.map(({ file }) => file), held: mergeHeld(held), refused, scanned, hiddenRules }
 }
 
 async function findEmpty(files: SourceFile[]): Promise<RefusedFile[]> {
@@ -70,13 +72,13 @@ async function withRules(files: SourceFile[], { corpus, log }: { corpus: Corpus;
   )
   const rules = await loadRules(options, listed)
   try {
-    const alarms = await scanCorpus(corpus, async (content, path) => {
+    const found = await scanCorpus(corpus, async (content, path) => {
       const options = { scanMs: engineOptions.yara.scanMs, work: { signal } }
       const { findings, doubts } = await scanContent(() => rules.pool, content, options)
       if (doubts.length > 0) throw new SourceError(`The rules take too long on the known-good file ${path}.`)
       return findings
     })
-    return { alarms, refused: toRefused(files, rules) }
+    return { ...found, refused: toRefused(files, rules) }
   } finally {
     await rules.pool?.close()
   }

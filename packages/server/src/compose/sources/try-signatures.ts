@@ -4,7 +4,7 @@ import { stat, writeFile } from 'node:fs/promises'
 import { dirname, extname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { HeldSignature, RefusedFile } from '../../domain/ports/source-store.ts'
-import { findSignatureName, isReservedName } from '../../domain/sources/signature-text.ts'
+import { findReservedMatch, findSignatureName, isReservedName, isTooLong } from '../../domain/sources/signature-text.ts'
 import { SourceError } from '../../domain/sources/source-error.ts'
 import { toReport } from '../../engines/clamav/clamav-engine.ts'
 import { makeClamdClient } from '../../engines/clamav/client.ts'
@@ -28,56 +28,64 @@ export async function trySignatures(
   const isDropped = (name: string) => isReservedName(name) || held.has(name)
   // clamd names one signature for a file, so a released one would hide others: the trial is without them.
   const isLeftOut = (name: string) => isDropped(name) || released.includes(name)
-  const unusable = await findUnusable(files)
+  const { signal } = corpus
+  const unusable = await findUnusable(files, signal)
   const readable = files.filter(({ name }) => !unusable.some(({ file }) => file === name))
-  let tried = await dropFromAll(readable, isLeftOut)
+  let tried = await dropFromAll(readable, isLeftOut, signal)
   let refused: RefusedFile[] = []
   let paths = corpus.paths
+  let scanned = 0
   for (let round = 0; paths.length > 0 && tried.length > 0; round++) {
     if (round === maxRounds) throw new SourceError('More signatures match known-good files than can be held back.')
-    const alarms = await scanWith(tried, trial, { ...corpus, paths })
-    if (alarms === undefined) {
-      if (refused.length > 0) throw new SourceError('The files of the source do not load together.')
-      refused = await findRefused(tried, trial)
+    const found = await scanWith(tried, trial, { ...corpus, paths })
+    if (found === undefined) {
+      const isSecondTime = refused.length > 0
+      if (!isSecondTime) refused = await findRefused(tried, trial, signal)
+      if (isSecondTime || refused.length === 0) throw new SourceError('The files of the source do not load together.')
       tried = tried.filter(({ name }) => !refused.some(({ file }) => file === name))
       continue
     }
     // Fewer signatures match no further file, so only those with an alarm are scanned again.
-    paths = alarms.map(({ path }) => path)
+    paths = found.alarms.map(({ path }) => path)
+    scanned = Math.max(scanned, found.scanned)
     if (paths.length === 0) break
-    const found = listHeld(alarms)
-    const names = await findNames(tried, new Set(found.map(({ name }) => name)))
-    for (const one of found) {
-      if (!names.has(one.name))
-        throw new SourceError(`${one.name} matches ${one.file}, and is in no file by that name.`)
+    const matches = listHeld(found.alarms)
+    const names = await findNames(tried, new Set(matches.map(({ name }) => name)))
+    for (const one of matches) {
+      if (!names.has(one.name)) throw newUnattributed(one)
       held.set(one.name, one)
     }
-    tried = await dropFromAll(tried, isLeftOut)
+    tried = await dropFromAll(tried, isLeftOut, signal)
   }
   const usable = readable.filter(({ name }) => !refused.some(({ file }) => file === name))
-  const used = await dropFromAll(usable, isDropped)
+  const used = await dropFromAll(usable, isDropped, signal)
   const unused = [...unusable, ...refused]
-  return { used, keep: unused.map(({ file }) => file), held: [...held.values()], refused: unused }
+  return { used, keep: unused.map(({ file }) => file), held: [...held.values()], refused: unused, scanned }
 }
 
 /** Finds the files that need no trial to be refused. */
-async function findUnusable(files: SourceFile[]): Promise<RefusedFile[]> {
+async function findUnusable(files: SourceFile[], signal: AbortSignal): Promise<RefusedFile[]> {
   const refused: RefusedFile[] = []
   for (const { name: file, path } of files) {
+    signal.throwIfAborted()
     let signatures = 0
+    let isCut = false
     for await (const line of readLines(path)) {
       const name = findSignatureName(file, line)
       if (name !== undefined && !isReservedName(name)) signatures++
+      isCut ||= isTooLong(file, line)
     }
-    if (signatures === 0) refused.push({ file, reason: 'has no signatures' })
+    if (isCut) refused.push({ file, reason: 'has a line that is longer than ClamAV reads' })
+    else if (signatures === 0) refused.push({ file, reason: 'has no signatures' })
   }
   return refused
 }
 
-async function findRefused(files: SourceFile[], trial: Trial): Promise<RefusedFile[]> {
+async function findRefused(files: SourceFile[], trial: Trial, signal: AbortSignal): Promise<RefusedFile[]> {
   const refused: RefusedFile[] = []
   for (const file of files) {
-    const reason = await trial.findFault([await toLoadable(file)])
+    const reason = await trial.findFault([await toLoadable(file)], signal)
+    signal.throwIfAborted()
     if (reason !== undefined) refused.push({ file: file.name, reason })
   }
   return refused
@@ -86,33 +94,43 @@ async function findRefused(files: SourceFile[], trial: Trial): Promise<RefusedFi
 /** Scans the corpus with the files. Undefined when clamd does not load them. */
 async function scanWith(files: SourceFile[], trial: Trial, corpus: Corpus) {
   let isLoaded = false
+  const { signal } = corpus
+  const scanAll = async ({ socket }: { socket: string }) => {
+    isLoaded = true
+    const client = makeClamdClient({ address: { path: socket } })
+    try {
+      return await scanCorpus(corpus, async (content, path) => {
+        const reply = await client.scan(content, { signal })
+        const reserved = findReservedMatch(reply)
+        if (reserved !== undefined) throw newUnattributed({ name: reserved, file: path })
+        // ClamAV gives alarms of reserved names by itself, without a signature.
+        return toReport(reply).findings.filter((name) => !isReservedName(name))
+      })
+    } finally {
+      client.close()
+    }
+  }
   try {
-    return await trial.withClamd(await Promise.all(files.map(toLoadable)), async ({ socket }) => {
-      isLoaded = true
-      const client = makeClamdClient({ address: { path: socket } })
-      try {
-        return await scanCorpus(corpus, async (content) => {
-          const { findings } = toReport(await client.scan(content, { signal: corpus.signal }))
-          // Alarms of ClamAV itself, which need no signature.
-          return findings.filter((name) => !isReservedName(name))
-        })
-      } finally {
-        client.close()
-      }
-    })
+    return await trial.withClamd(await Promise.all(files.map(toLoadable)), scanAll, signal)
   } catch (error) {
+    signal.throwIfAborted()
     if (isLoaded) throw error
     return undefined
   }
 }
 
-/**
- * Copies of the files without the signatures whose names `isDropped` is true of. Files that have no other signatures are
- * left out.
- */
-async function dropFromAll(files: SourceFile[], isDropped: (name: string) => boolean): Promise<SourceFile[]> {
+const newUnattributed = ({ name, file }: HeldSignature) =>
+  new SourceError(`${name} matches ${file}, and is in no file by that name.`)
+
+/** Copies the files without the signatures whose names `isDropped` is true of. Files without others are left out. */
+async function dropFromAll(
+  files: SourceFile[],
+  isDropped: (name: string) => boolean,
+  signal: AbortSignal,
+): Promise<SourceFile[]> {
   const copies: SourceFile[] = []
   for (const { name, path } of files) {
+    signal.throwIfAborted()
     const copy = join(dirname(path), `${randomUUID()}${extname(path)}`)
     const kept = { signatures: 0 }
     await writeFile(copy, keepLines({ name, path }, isDropped, kept))

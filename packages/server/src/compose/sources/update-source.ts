@@ -20,7 +20,7 @@ import { openUnpacker } from '../../engines/unpack/open-unpacker.ts'
 import { hideCredentials } from '../../runtime/hide-credentials.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { collectFiles } from './collect-files.ts'
-import { isDirectory, listKnownGood } from './known-good.ts'
+import { listKnownGood } from './known-good.ts'
 import type { TriedFiles } from './trial.ts'
 import { tryRules } from './try-rules.ts'
 import { trySignatures } from './try-signatures.ts'
@@ -33,6 +33,8 @@ export type UpdateDeps = {
   onEscape?: OnEscape | undefined
   /** Directories of this machine with known-good files; tests give smaller ones. */
   knownGoodDirs?: string[]
+  /** Finds the program of clamd; tests let it be missing. */
+  findClamd?: (() => string | undefined) | undefined
   downloadMs?: number
   /** Limits of an archive, which tests make smaller. */
   limits?: UnpackBudget
@@ -44,6 +46,7 @@ const megabyte = 1024 * 1024
 const downloadMs = 300_000
 const totalMs = 30 * 60_000
 const maxReasonLength = 300
+const noValidators = { etag: null, lastModified: null }
 /** Checksums and signatures are far smaller. */
 const maxProofBytes = megabyte
 
@@ -117,7 +120,9 @@ async function withSet<T>(
       { contents, unpacker, signal, limits: deps.limits },
     )
     const tried = await tryFiles(config, files, source, deps)
-    return await use({ ...(await toSet(tried)), validators })
+    // A file that was refused is tried again with the next update, also when the publisher has nothing new.
+    const isComplete = tried.refused.length === 0
+    return await use({ ...(await toSet(tried)), validators: isComplete ? validators : noValidators })
   } finally {
     await unpacker.close()
     await content.release()
@@ -170,7 +175,7 @@ async function readProof(url: string, { fetcher, contents, signal, ...deps }: De
     totalMs: deps.downloadMs ?? downloadMs,
     signal,
     contents,
-    validators: { etag: null, lastModified: null },
+    validators: noValidators,
   })
   if (!('content' in fetched)) {
     throw new SourceError(`${hideCredentials(url)}: ${'reason' in fetched ? fetched.reason : 'There is no content.'}`)
@@ -189,22 +194,19 @@ async function tryFiles(
   config: Config,
   files: Awaited<ReturnType<typeof collectFiles>>,
   { released }: ClaimedSource,
-  { contents, signal, log, onEscape, knownGoodDirs }: Deps,
+  { contents, signal, log, onEscape, knownGoodDirs, findClamd }: Deps,
 ): Promise<Tried> {
   const ownDir = config.knownGoodDir
-  if (ownDir !== undefined && !isDirectory(ownDir)) {
-    throw new SourceError(`ASSAY_KNOWN_GOOD_DIR is ${ownDir}, which is not a directory of this node.`)
-  }
   const known = await listKnownGood({ ownDir, ...(knownGoodDirs === undefined ? {} : { dirs: knownGoodDirs }) })
   if (known.length === 0) throw new SourceError('There are no known-good files to try the signatures on.')
   const corpus = { paths: known.map(({ path }) => path), contents, signal }
   const ruleFiles = files.filter(({ name }) => isRuleFile(name))
   const clamFiles = files.filter((file) => !ruleFiles.includes(file))
-  const none: TriedFiles = { used: [], keep: [], held: [], refused: [] }
+  const none: TriedFiles = { used: [], keep: [], held: [], refused: [], scanned: 0 }
   const signatures =
     clamFiles.length === 0
       ? none
-      : await trySignatures(clamFiles, { trial: openTrial(config, onEscape), corpus, released })
+      : await trySignatures(clamFiles, { trial: openTrial(config, { onEscape, findClamd }), corpus, released })
   const rules =
     ruleFiles.length === 0 ? { ...none, hiddenRules: 0 } : await tryRules(ruleFiles, { corpus, released, log })
   const refused = [...signatures.refused, ...rules.refused]
@@ -216,7 +218,7 @@ async function tryFiles(
     keep: [...signatures.keep, ...rules.keep],
     held,
     refused: refused.map(({ file, reason }) => ({ file, reason: reason.slice(0, maxReasonLength) })),
-    testedFiles: known.length,
+    scanned: Math.min(...[signatures, rules].filter((one) => one.used.length > 0).map((one) => one.scanned)),
     hiddenRules: rules.hiddenRules,
   }
 }
@@ -227,10 +229,13 @@ function toCause([refused]: RefusedFile[], held: HeldSignature[]): string {
   return `All signatures match known-good files: ${held.map(({ name, file }) => `${name} (${file})`).join(', ')}`
 }
 
-type Tried = TriedFiles & { testedFiles: number; hiddenRules: number }
+type Tried = TriedFiles & { hiddenRules: number }
 
-function openTrial(config: Config, onEscape: OnEscape | undefined): Trial {
-  const binary = findProgram('clamd')
+function openTrial(
+  config: Config,
+  { onEscape, findClamd = () => findProgram('clamd') }: Pick<UpdateDeps, 'onEscape' | 'findClamd'>,
+): Trial {
+  const binary = findClamd()
   if (binary === undefined) {
     throw new SourceError('clamd is not installed on this node, so the signatures cannot be tried. They are not used.')
   }
@@ -240,12 +245,12 @@ function openTrial(config: Config, onEscape: OnEscape | undefined): Trial {
   return makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir, onEscape })
 }
 
-async function toSet({ used, keep, held, refused, testedFiles, hiddenRules }: Tried) {
+async function toSet({ used, keep, held, refused, scanned, hiddenRules }: Tried) {
   let signatures = -hiddenRules
   for (const { name, path } of used) {
     const { size, mtimeMs } = await stat(path)
     signatures += await countSignatures({ path, loadedAs: name, bytes: size, changedMs: mtimeMs })
   }
   const files = used.map(({ name, path }) => ({ name, read: () => readFile(path) }))
-  return { files, keep, signatures: Math.max(0, signatures), held, refused, testedFiles }
+  return { files, keep, signatures: Math.max(0, signatures), held, refused, testedFiles: scanned }
 }

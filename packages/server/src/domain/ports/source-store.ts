@@ -7,7 +7,7 @@ export type HeldSignature = { name: string; file: string }
 /** A file of a source that is not used, and why. Its previous version stays in use, if there is one. */
 export type RefusedFile = { file: string; reason: string }
 
-/** What an operator says about a source. */
+/** The settings that an operator gives a source. */
 export type SourceSettings = {
   name: string
   url: string

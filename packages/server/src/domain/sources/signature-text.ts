@@ -4,15 +4,17 @@ import { extname } from 'node:path'
  * Kinds of files that sources may bring. Kinds that silence other signatures (.fp, .sfp, .ign2) are left out: a source
  * must not be able to make a threat clean.
  */
-const lineKinds: Record<string, { separator: string; field: number }> = {
+const lineKinds: Record<string, { separator: string; field: number; maxBytes?: number }> = {
   '.ndb': { separator: ':', field: 0 },
   '.cdb': { separator: ':', field: 0 },
-  '.ldb': { separator: ';', field: 0 },
+  '.ldb': { separator: ';', field: 0, maxBytes: 32_767 },
   '.hdb': { separator: ':', field: 2 },
   '.hsb': { separator: ':', field: 2 },
   '.mdb': { separator: ':', field: 2 },
   '.msb': { separator: ':', field: 2 },
 }
+/** ClamAV reads a line of this length and its end in one piece, and the rest of a longer one as another line. */
+const maxLineBytes = 8190
 const ruleKinds = ['.yar', '.yara']
 
 const toKind = (file: string) => extname(file).toLowerCase()
@@ -26,11 +28,24 @@ export function findSignatureName(file: string, line: string): string | undefine
   return line.split(kind.separator, kind.field + 1)[kind.field]?.trim()
 }
 
+/** Whether ClamAV would read a line, in latin1, as several, of which `findSignatureName` finds the first name only. */
+export const isTooLong = (file: string, line: string) =>
+  line.length > (lineKinds[toKind(file)]?.maxBytes ?? maxLineBytes)
+
 /**
  * ClamAV uses such names for content that it could not scan, and Assay's own signatures for containers. A signature of
  * that name would be read as a doubt instead of a finding, and could hide one.
  */
 export const isReservedName = (name: string) => /^Heuristics\./i.test(name)
+
+/**
+ * The reserved name in a reply of clamd that comes from a signature, which clamd marks, and not from ClamAV itself. The
+ * trial loads no such signature, so the name was hidden from us.
+ */
+export function findReservedMatch(reply: string): string | undefined {
+  const name = /^stream: (.+)\.UNOFFICIAL FOUND$/s.exec(reply)?.[1]
+  return name !== undefined && isReservedName(name.trim()) ? name : undefined
+}
 
 const comment = /\/\*[\s\S]*?\*\/|\/\/[^\n]*/g
 const ruleHead = /((?:\b(?:private|global)\s+)*)\brule\s+[A-Za-z_]/g
