@@ -4,6 +4,7 @@ import type { HashList, HashListStore } from '../domain/ports/hash-list-store.ts
 import type { Revision, RevisionStore } from '../domain/ports/revision-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
+import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { getAccountId, type Handlers, listPage, requireFound } from './call.ts'
 
 export type KnowledgeHandlerDeps = {
@@ -43,7 +44,7 @@ export function makeKnowledgeHandlers({ hashLists, revisions, accounts, policy }
       const errors = url === null ? [] : checkWebAddress(url, policy)
       if (errors.length > 0) throw new Problem({ kind: 'validation', errors: { url: errors } })
       const account = requireFound(await accounts.updateAccount(getAccountId(call), { revisionUrl: url }), 'account')
-      await call.audit('account.revision-webhook', undefined, { detail: url ?? 'none' })
+      await call.audit('account.revision-webhook', undefined, { detail: url === null ? 'none' : hideCredentials(url) })
       return { url: account.revisionUrl }
     },
   } satisfies Partial<Handlers>

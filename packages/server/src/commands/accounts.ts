@@ -5,6 +5,7 @@ import { type Account, type Rate, toRateText } from '../domain/accounts/account.
 import type { AccountChange } from '../domain/ports/account-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { checkWebAddress, makeAddressPolicy } from '../domain/scans/web-address.ts'
+import { hideCredentials } from '../runtime/hide-credentials.ts'
 import {
   orNone,
   readCredits,
@@ -159,7 +160,7 @@ function toChange(options: UpdateOptions): AccountChange {
 
 async function updateAccount({ accounts }: Stores, audit: CommandAudit, id: string, change: AccountChange) {
   const account = await accounts.updateAccount(id, change)
-  const more = { accountId: id, detail: JSON.stringify(change) }
+  const more = { accountId: id, detail: hideCredentials(JSON.stringify(change)) }
   if (account !== undefined) await audit('account.update', id, more)
   return account
 }

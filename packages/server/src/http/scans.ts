@@ -140,7 +140,7 @@ export function makeResultHandler(
       return toScanResult(scan)
     }
     const revisedAt = scan.metadata?.revised_at
-    const tag = revisedAt === undefined ? `"${scan.id}"` : `"${scan.id} ${revisedAt}"`
+    const tag = revisedAt === undefined ? `"${scan.id}"` : `"${scan.id}.${revisedAt}"`
     reply.header('Cache-Control', 'private').header('ETag', tag)
     return hasCurrentTag(request, tag) ? reply.code(304).send() : toScanResult(scan)
   }
