@@ -22,6 +22,9 @@ export async function checkStore(settings: S3Settings & { prefix: string }): Pro
   const signal = AbortSignal.timeout(60_000)
   const small = `${name}-small`
   const large = `${name}-large`
+  // The objects and uploads that the steps have begun and not ended.
+  const keys = new Set<string>()
+  const uploads = new Set<Awaited<ReturnType<typeof calls.startUpload>>>()
 
   const readBack = async (key: string) => {
     const into = Buffer.alloc(bytes.length)
@@ -31,17 +34,26 @@ export async function checkStore(settings: S3Settings & { prefix: string }): Pro
   }
   const upload = async (key: string) => {
     const started = await calls.startUpload(key)
+    uploads.add(started)
     return { started, part: await calls.putPart(started, 1, bytes, signal) }
   }
   const steps: Step[] = [
     { right: 's3:ListBucket', run: () => calls.check(settings.prefix) },
-    { right: 's3:PutObject', run: () => calls.put(small, bytes, signal) },
+    {
+      right: 's3:PutObject',
+      run() {
+        keys.add(small)
+        return calls.put(small, bytes, signal)
+      },
+    },
     { right: 's3:GetObject', run: () => readBack(small) },
     {
       right: 's3:PutObject, for uploads in parts',
       async run() {
         const { started, part } = await upload(large)
+        keys.add(large)
         await calls.completeUpload(started, [part], bytes.length)
+        uploads.delete(started)
         await readBack(large)
       },
     },
@@ -50,6 +62,7 @@ export async function checkStore(settings: S3Settings & { prefix: string }): Pro
       async run() {
         const { started } = await upload(`${name}-aborted`)
         await calls.abortUpload(started, 'hasty')
+        uploads.delete(started)
       },
     },
     {
@@ -62,6 +75,7 @@ export async function checkStore(settings: S3Settings & { prefix: string }): Pro
       right: 's3:DeleteObject',
       async run() {
         for (const key of [small, large]) await calls.remove(key, 'hasty')
+        keys.clear()
       },
     },
   ]
@@ -79,6 +93,11 @@ export async function checkStore(settings: S3Settings & { prefix: string }): Pro
     }
     return faults
   } finally {
+    // The faults tell calls that do not work; there is nothing to add when they fail here too.
+    await Promise.allSettled([
+      ...[...keys].map((key) => calls.remove(key, 'hasty')),
+      ...[...uploads].map((upload) => calls.abortUpload(upload, 'hasty')),
+    ])
     calls.close()
   }
 }

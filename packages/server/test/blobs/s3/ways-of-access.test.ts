@@ -142,4 +142,14 @@ describe('a store', { skip: lacksTestS3() }, () => {
     assert.deepEqual(await checkStore(corner.settings), [])
     assert.deepEqual([...(await corner.listNames()), ...(await corner.listUploads())], [])
   })
+
+  test('that fails in the middle of an upload keeps no part of it', async (t) => {
+    const { origin: endpoint } = await openStoreProxy(t, store.endpoint, {
+      isDenied: ({ method, url }) => method === 'PUT' && (url?.includes('partNumber') ?? false),
+    })
+    const corner = newCorner(t, store)
+    const faults = await checkStore({ ...corner.settings, endpoint })
+    assert(faults[0]?.startsWith('s3:PutObject, for uploads in parts'), faults.join())
+    assert.deepEqual([...(await corner.listNames()), ...(await corner.listUploads())], [])
+  })
 })
