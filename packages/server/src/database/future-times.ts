@@ -3,8 +3,8 @@ import { changeRows } from './query.ts'
 
 /**
  * Shortens waits that lie further ahead than any wait can be, because the clock of the database was set back: leases
- * and pauses of jobs and revisions, leases and retries of deliveries, the day of an idempotency key, updates of sources,
- * imports of hashes. Each keeps its length, counted from now. Returns how many there were.
+ * and pauses of jobs and revisions, leases and retries of deliveries, the day of an idempotency key, updates of
+ * sources, imports of hashes. Each keeps its length, counted from now. Returns how many there were.
  *
  * Rate windows, billing periods, sign-in pauses, sessions and links need no repair: one that begins in the future
  * counts as over wherever it is read.

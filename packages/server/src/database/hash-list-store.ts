@@ -179,7 +179,7 @@ from hash_lists cross join lateral (
 ) as found
 where state = 'active'`
 
-const findHash = `
+export const findHash = `
 -- name: find-listed-hash
 ${ofHash} and origin = 'import'
 -- 'bad' comes before 'good'.

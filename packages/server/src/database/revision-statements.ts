@@ -167,7 +167,7 @@ join hash on hash.hex = candidate.metadata ->> 'hash_sha256'
 join accounts on accounts.id = candidate.account_id
 order by candidate.id`
 
-const seekResults = `
+export const seekResults = `
 with candidate as materialized (
   select scans.* from scans
   where hash_key = any(array(select hashtextextended(encode(sha256, 'hex'), 0) from unnest($1::bytea[]) as h (sha256)))

@@ -3,7 +3,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { makeListStore } from '../../src/database/console/list-store.ts'
 import { makeHashListStore } from '../../src/database/hash-list-store.ts'
+import { seekResults } from '../../src/database/revision-statements.ts'
 import { makeRevisionStore } from '../../src/database/revision-store.ts'
+import { toScanIdAt } from '../../src/database/scan-partitions.ts'
 import { makeSignatureStore } from '../../src/database/signature-store.ts'
 import { decideRevision, makeRevisionBody } from '../../src/domain/knowledge/revise.ts'
 import { makeSignatureHashes } from '../../src/domain/knowledge/signature-hashes.ts'
@@ -338,12 +340,15 @@ describe('revisions', () => {
   })
 
   test('results are found by an index of their hash', async () => {
-    const rows = await query<{ 'QUERY PLAN': string }>(
-      `explain select id from scans where hash_key = any('{1,2,3}') and kind = 'malware' and status <> 'pending'`,
-    )
+    const rows = await query<{ 'QUERY PLAN': string }>(`explain ${seekResults}`, [
+      [Buffer.alloc(32), Buffer.alloc(32, 1)],
+      null,
+      null,
+      2001,
+    ])
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
-    assert.match(plan, /hash_key/)
-    assert.doesNotMatch(plan, /Seq Scan/)
+    assert.match(plan, /Index Cond: \(hash_key = ANY/)
+    assert.doesNotMatch(plan, /Seq Scan on scans/)
   })
 
   test('revisions are listed newest first, by account', async () => {
@@ -353,6 +358,17 @@ describe('revisions', () => {
     const rest = await revisions.listRevisions({ accountId: undefined, before: page.at(-1)?.id, limit: 1 })
     assert.ok(Number(rest[0]?.id) < Number(page[1]?.id))
     assert.deepEqual(await revisions.listRevisions({ accountId: other.id, before: undefined, limit: 5 }), [])
-    assert.equal(await revisions.deleteOld(30), 0)
+  })
+
+  test('revisions of results that are no longer kept are deleted, and no others', async () => {
+    const count = async () => (await query('select from scan_revisions')).length
+    const before = await count()
+    await query(
+      `insert into scan_revisions (scan_id, account_id, status, previous_status, reason, at)
+       values ($1, $2, 'threat', 'clean', 'old', now())`,
+      [toScanIdAt(new Date(Date.now() - 33 * 86_400_000)), account.id],
+    )
+    assert.equal(await revisions.deleteOld(30), 1)
+    assert.equal(await count(), before)
   })
 })

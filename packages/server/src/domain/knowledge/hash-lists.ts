@@ -24,9 +24,9 @@ export async function openHashLists(deps: {
 }
 
 /**
- * Applies the lists of known hashes to verdicts on malware. The lookup runs beside the engines, so that the result tells
- * their findings too. Good hashes matter only where something was found. A scan can wait for the engines for longer than
- * the revisions of a change wait for running scans, so the lists that count are those of its end.
+ * Applies the lists of known hashes to verdicts on malware. The lookup runs beside the engines, so that the result
+ * tells their findings too. Good hashes matter only where something was found. A scan can wait for the engines for
+ * longer than the revisions of a change wait for running scans, so the lists that count are those of its end.
  */
 export function withHashLists(assess: Assess, { findActive, findHash }: HashLists): Assess {
   return async (content, options) => {

@@ -4,8 +4,8 @@ import { type HashLists, toSignal } from './hash-lists.ts'
 const nothing: EngineReport = { findings: [], doubts: [], suspectsContainer: false }
 
 /**
- * Looks up the hashes of members, as an engine that does not open containers: Assay then unpacks every container that it
- * can open. The hash of the file itself is looked up once for all engines; see `withHashLists`.
+ * Looks up the hashes of members, as an engine that does not open containers: Assay then unpacks every container that
+ * it can open. The hash of the file itself is looked up once for all engines; see `withHashLists`.
  */
 export function makeMemberHashes({ findActive, findHash }: HashLists) {
   const engine: ScanEngine = {

@@ -4,8 +4,8 @@ import { type HashLine, toName } from './hash-csv.ts'
 import { importHashes, NoHashes } from './import-hashes.ts'
 
 /**
- * Returns a function that makes the SHA-256 signatures of a file a list of bad hashes, or removes its list when the file
- * is gone, or is not used in scans. Engines find these hashes in scans; the list is for results of before.
+ * Returns a function that makes the SHA-256 signatures of a file a list of bad hashes, or removes its list when the
+ * file is gone, or is not used in scans. Engines find these hashes in scans; the list is for results of before.
  */
 export function makeSignatureHashes(deps: {
   signatures: Pick<SignatureStore, 'listFiles' | 'readContent'>

@@ -48,7 +48,7 @@ export type ScanEngine = {
   findState(): EngineState | undefined
   /** Scans all of the content. Throws `EngineDown` when the engine cannot answer. */
   scan(content: Content, work: Work, place?: ContentPlace): Promise<EngineReport>
-  /** Its findings are what the operator knows, not opinions: they make a threat whatever engines vote. */
+  /** The findings are what the operator knows, not opinions: they make a threat whatever engines vote. */
   isCertain?: true
   /** Set for an engine of the operator that runs outside of Assay. */
   external?: ExternalStatus
