@@ -168,6 +168,12 @@ test('the name of a member loses its path', async (t) => {
   )
   for (const name of ['a/b\\c.txt', '', 'd\r\ne']) await engine.scan(content, newWork(), { depth: 0, name })
   assert.deepEqual(names, ['c.txt', 'content', 'd<U+000D><U+000A>e'])
+  // The replacement of the first character moves a pair of surrogates onto the end.
+  for (let length = 185; length < 200; length++) {
+    const name = `\r${'x'.repeat(length)}😀😀😀😀`
+    await engine.scan(content, newWork(), { depth: 0, name })
+    assert.ok(names.at(-1)?.isWellFormed(), String(length))
+  }
 })
 
 describe('the circuit breaker', () => {

@@ -18,6 +18,7 @@ import {
 } from './icap-support.ts'
 
 const without204 = optionsWith()
+const { signal } = new AbortController()
 const isOptions = ({ text }: { text: string }) => text.startsWith('OPTIONS')
 
 describe('a hostile ICAP server', () => {
@@ -178,6 +179,43 @@ describe('a hostile ICAP server', () => {
     }
     await adapter.close()
     server.close()
+  })
+
+  test('that closes while the next chunk is read has not answered, whatever it said before', async () => {
+    for (const [said, chunks] of [
+      ['', 3],
+      [noContent, 2],
+    ] as const) {
+      const taken = Promise.withResolvers<Socket>()
+      const server = await startIcapServer((request, socket) => {
+        if (isOptions(request)) return optionsWith('Allow: 204', 'Connection: close')
+        taken.resolve(socket.resume())
+        return undefined
+      }, true)
+      const adapter = openClient(server.port)
+      const whole = newContent('x'.repeat(chunks * 2 ** 18))
+      let isReaderClosed = false
+      const content = {
+        ...whole,
+        whole: undefined,
+        isInMemory: false,
+        async *read() {
+          try {
+            yield Buffer.alloc(2 ** 18, 'x')
+            // The client has closed its side when the server sees the end.
+            const socket = await taken.promise
+            await new Promise((resolve) => socket.once('close', resolve).end(said))
+            for (let chunk = 1; chunk < chunks; chunk++) yield Buffer.alloc(2 ** 18, 'x')
+          } finally {
+            isReaderClosed = true
+          }
+        },
+      }
+      await assert.rejects(adapter.scan(content, { signal, fileName: 'a' }), EngineDown, said)
+      assert.ok(isReaderClosed)
+      await adapter.close()
+      server.close()
+    }
   })
 
   test('that does not exist is down', async () => {

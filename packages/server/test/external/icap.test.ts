@@ -252,6 +252,19 @@ describe('connections and options of an ICAP server', () => {
     server.close()
   })
 
+  test('are kept after the page about a threat, however many pages there were', async () => {
+    const page = toMessage('x'.repeat(30_000), { head: 'HTTP/1.1 403 Forbidden', more: 'X-Virus-ID: Found\r\n' })
+    const server = await startIcapServer(answering(page))
+    const adapter = openClient(server.port)
+    // The pages together are larger than what a connection keeps of one answer.
+    for (let count = 0; count < 45; count++) {
+      const scan = adapter.scan(newContent('text'), { signal: AbortSignal.timeout(20_000), fileName: 'a' })
+      assert.deepEqual((await scan).findings, ['Found'])
+    }
+    await adapter.close()
+    server.close()
+  })
+
   test('a server that closes kept connections without an answer is asked once more, not for ever', async () => {
     const server = await startIcapServer(({ text, order }, socket) => {
       if (text.startsWith('OPTIONS')) return usualOptions

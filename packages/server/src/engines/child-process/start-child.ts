@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { startAwakeTimer } from '../../runtime/awake-timer.ts'
+import { waitForRoom } from '../../runtime/wait-for-room.ts'
 import { isEscape } from '../jail/escape.ts'
 import { stallMs as defaultStallMs } from './engine-options.ts'
 import { type Frame, frameKinds, toFrameHead } from './frames.ts'
@@ -194,14 +195,7 @@ function writeRequest(socket: Duplex, request: object) {
 /** Sends what is corked, in one system call. Resolves when there is room for more, or when the child is dead. */
 async function flush(socket: Duplex) {
   socket.uncork()
-  if (!socket.writableNeedDrain || socket.destroyed) return
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      socket.off('drain', done).off('close', done)
-      resolve()
-    }
-    socket.on('drain', done).on('close', done)
-  })
+  if (socket.writableNeedDrain) await waitForRoom(socket)
 }
 
 /**

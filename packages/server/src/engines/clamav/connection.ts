@@ -4,6 +4,7 @@ import type { Content } from '../../domain/content/content.ts'
 import { EngineDown } from '../../domain/ports/engines.ts'
 import { startAwakeTimer } from '../../runtime/awake-timer.ts'
 import { freeBuffer } from '../../runtime/free-buffer.ts'
+import { waitForRoom } from '../../runtime/wait-for-room.ts'
 
 /** `tls` is for a clamd behind a proxy that speaks TLS, which the certificate must name. */
 export type ClamdAddress = { path: string } | { host: string; port: number; tls?: ConnectionOptions }
@@ -79,22 +80,13 @@ async function send(socket: Socket, content: Content): Promise<number> {
     if (socket.destroyed || socket.readableEnded) return sent
     group.push(chunk)
     groupBytes += chunk.length
-    if (groupBytes >= chunkBytes && !flush()) await waitForDrain(socket)
+    if (groupBytes >= chunkBytes && !flush()) await waitForRoom(socket)
   }
   if (socket.destroyed || socket.readableEnded) return sent
   if (groupBytes > 0) flush()
   socket.write(endOfStream)
   return sent
 }
-
-const waitForDrain = (socket: Socket) =>
-  new Promise<void>((resolve) => {
-    const done = () => {
-      socket.off('drain', done).off('close', done)
-      resolve()
-    }
-    socket.on('drain', done).on('close', done)
-  })
 
 export function toLength(bytes: number): Buffer {
   const length = Buffer.allocUnsafe(4)

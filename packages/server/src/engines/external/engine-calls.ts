@@ -120,6 +120,6 @@ async function withinTime<T>(ms: number, outer: AbortSignal, work: (signal: Abor
 
 /** Text of a foreign engine goes into results and logs: it has no control characters and an end. */
 export const toCleanText = (text: string, length: number) =>
-  toPrintable(text.slice(0, length).toWellFormed()).slice(0, length).trim()
+  toPrintable(text.slice(0, length)).slice(0, length).toWellFormed().trim()
 
 export const toReason = (error: unknown) => toCleanText((error as Error).message, maxReasonLength)

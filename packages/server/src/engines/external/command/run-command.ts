@@ -3,6 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { Content } from '../../../domain/content/content.ts'
 import { EngineDown } from '../../../domain/ports/engines.ts'
 import { freeBuffer } from '../../../runtime/free-buffer.ts'
+import { waitForRoom } from '../../../runtime/wait-for-room.ts'
 import type { Launch } from '../../child-process/node-launch.ts'
 
 export type CommandResult = {
@@ -117,12 +118,3 @@ async function send(stdin: Writable, content: Content): Promise<boolean> {
     stdin.end()
   })
 }
-
-const waitForRoom = (stdin: Writable) =>
-  new Promise<void>((resolve) => {
-    const done = () => {
-      stdin.off('drain', done).off('close', done)
-      resolve()
-    }
-    stdin.on('drain', done).on('close', done)
-  })

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { type IcapEvent, newIcapParser } from '../../../domain/icap/icap-parser.ts'
 import { EngineDown } from '../../../domain/ports/engines.ts'
+import { waitForRoom } from '../../../runtime/wait-for-room.ts'
 import { type ClamdAddress, dial } from '../../clamav/connection.ts'
 import { type IcapResponse, parseResponse } from './icap-messages.ts'
 
@@ -64,13 +65,21 @@ export function openIcapConnection(address: ClamdAddress) {
     hasEvent: () => events.has() || events.hasFailed(),
     next: events.next,
     hasEnded: events.hasEnded,
-    /** Writes the parts at once. Returns a promise while the server is behind. */
+    /**
+     * Writes the parts at once. Returns a promise while the server is behind. `onWritten` is called only when the system
+     * has taken all of them.
+     */
     write(parts: Buffer[], onWritten?: () => void): Promise<void> | undefined {
+      if (socket.destroyed) return undefined
       const bytes = parts.reduce((sum, part) => sum + part.length, 0)
       // For a small request, one plain write of a copy costs less than a gathered write.
       const isSmall = bytes <= maxCopiedBytes
-      const hasRoom = isSmall ? socket.write(Buffer.concat(parts), onWritten) : writeGathered(socket, parts, onWritten)
-      return hasRoom ? undefined : waitForRoom(socket)
+      const note = (error?: Error | null) => {
+        if (!error) onWritten?.()
+      }
+      const hasRoom = isSmall ? socket.write(Buffer.concat(parts), note) : writeGathered(socket, parts, note)
+      // A server that answers early may read no more, so an answer ends the wait too.
+      return hasRoom ? undefined : waitForRoom(socket, ['data'])
     },
     fail,
     close: () => void socket.destroy(),
@@ -126,12 +135,14 @@ function makeEventQueue(socket: Socket) {
     /** Takes what has arrived already. Returns whether that is the rest of the response. */
     hasEnded(): boolean {
       const rest = queue.splice(0)
+      queuedBytes = 0
+      socket.resume()
       return rest.findIndex(({ kind }) => kind === 'end') === rest.length - 1 && rest.length > 0
     },
   }
 }
 
-function writeGathered(socket: Socket, parts: Buffer[], onWritten?: () => void): boolean {
+function writeGathered(socket: Socket, parts: Buffer[], onWritten: (error?: Error | null) => void): boolean {
   socket.cork()
   let hasRoom = true
   for (const [index, part] of parts.entries()) {
@@ -139,16 +150,4 @@ function writeGathered(socket: Socket, parts: Buffer[], onWritten?: () => void):
   }
   socket.uncork()
   return hasRoom
-}
-
-/** Resolves also when an answer arrives: a server that answers early may read no more. */
-function waitForRoom(socket: Socket) {
-  return new Promise<void>((resolve) => {
-    const names = ['drain', 'close', 'data']
-    const done = () => {
-      for (const name of names) socket.off(name, done)
-      resolve()
-    }
-    for (const name of names) socket.on(name, done)
-  })
 }

@@ -91,6 +91,7 @@ function makeBody(connection: IcapConnection, content: Content) {
       let parts = before
       let bytes = from
       for await (const pieces of group(content.read(from))) {
+        if (connection.hasEvent()) return
         for (const piece of pieces) bytes += piece.length
         const isLast = bytes === content.bytes
         parts.push(...toChunk(...pieces), ...(isLast ? [lastChunk] : []))
@@ -102,7 +103,6 @@ function makeBody(connection: IcapConnection, content: Content) {
         if (isLast) return
         parts = []
         await room
-        if (connection.hasEvent()) return
       }
       if (bytes !== content.bytes) throw new Error(`The content has ${bytes} bytes where ${content.bytes} should be`)
       // Empty content has a body of no bytes.
