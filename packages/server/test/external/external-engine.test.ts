@@ -98,6 +98,10 @@ describe('an external engine', () => {
     assert.deepEqual((await open(t, scan).scan(content, newWork())).doubts, ['EncryptedContent'])
     const advisory = await open(t, scan, { isRequired: false }).scan(content, newWork())
     assert.deepEqual([advisory.doubts, advisory.failure], [[], 'it says EncryptedContent'])
+    const lacking = scanWith(async () => ({ findings: [], version: undefined, degraded: 'The signatures are old.' }))
+    assert.deepEqual(await open(t, lacking).scan(content, newWork()), nothing)
+    const noted = await open(t, lacking, { isRequired: false }).scan(content, newWork())
+    assert.equal(noted.failure, 'it is degraded: The signatures are old.')
   })
 
   test('runs only so many scans at once', async (t) => {

@@ -87,6 +87,11 @@ test('another Assay: verdicts become findings and doubts', async (t) => {
     const found = await scan(small, { fileName: 'a"\\.txt' })
     assert.deepEqual([found.findings, found.doubts], [findings, doubts])
   }
+  const degraded = 'ClamAV is not installed.'
+  body = { status: 'clean', signals: [], metadata: { ...hash, engine_versions: 'YARA-X 1', degraded } }
+  assert.deepEqual(await scan(), { findings: [], version: 'Assay (degraded): YARA-X 1', degraded })
+  body = { status: 'threat', signals: ['Virus:A'], metadata: { ...hash, degraded } }
+  assert.deepEqual(await scan(), { findings: ['A'], version: 'Assay (degraded)' })
   const [first] = service.requests
   assert.equal(first?.url, '/v1/malware/scan/file')
   assert.match(first?.body.toString() ?? '', /name="file"; filename="a__\.txt"\r\n.*\r\n\r\ncontent\r\n--assay-/s)

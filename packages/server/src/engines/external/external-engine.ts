@@ -42,6 +42,9 @@ export function makeExternalEngine(deps: Deps): ScanEngine & { close(): Promise<
     // An advisory engine that has not read all of the content has no opinion of it.
     if (!isRequired && doubts.length > 0 && names.length === 0)
       return { ...nothing, failure: `it says ${doubts.join(', ')}` }
+    if (!isRequired && answer.degraded !== undefined) {
+      return { ...nothing, failure: toCleanText(`it is degraded: ${answer.degraded}`, maxNameLength) }
+    }
     return { findings: names, doubts: isRequired ? doubts : [], suspectsContainer: false }
   }
 

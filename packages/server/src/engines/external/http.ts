@@ -103,11 +103,14 @@ const assay: Format = {
   needsKey: true,
   toBody: toForm,
   toAnswer({ status, signals, metadata }, content) {
-    const { hash_sha256: sha256, engine_versions: engines } = (metadata ?? {}) as Record<string, unknown>
+    const { hash_sha256: sha256, engine_versions: engines, degraded } = (metadata ?? {}) as Record<string, unknown>
     if (sha256 !== content.sha256) throw new EngineDown('its answer has another SHA-256 than the content')
     if (!isTexts(signals)) throw new EngineDown('its answer has no list of signals')
-    const version = typeof engines === 'string' ? `Assay: ${engines}` : 'Assay'
-    if (status === 'clean' && signals.length === 0) return { findings: [], version }
+    const name = degraded === undefined ? 'Assay' : 'Assay (degraded)'
+    const version = typeof engines === 'string' ? `${name}: ${engines}` : name
+    if (status === 'clean' && signals.length === 0) {
+      return { findings: [], version, ...(degraded === undefined ? {} : { degraded: String(degraded) }) }
+    }
     if (status === 'threat' && signals.length > 0) {
       return { findings: signals.map((signal) => signal.replace(/^Virus:/, '')), version }
     }
