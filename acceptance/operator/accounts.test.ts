@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { sendTo } from '../support/http.ts'
+import { runProgram } from '../support/run-program.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -52,6 +53,16 @@ test('create gives an account as ordered, with a key and a secret that nothing s
   const shown = JSON.stringify([await operate('accounts', 'show', id), await operate('keys', 'list', '--account', id)])
   assert(!shown.includes(String(api_key)))
   assert(!shown.includes(String(webhook_secret)))
+})
+
+test('a policy of an account without engines that vote is kept, with a warning that it has no effect', async () => {
+  const update = (policy: string) =>
+    runProgram(service.settings, 'accounts', 'update', id, '--policy', policy, '--json')
+  const { out, err } = await update('quorum 2')
+  assert.equal(JSON.parse(out).verdict_policy, 'quorum 2')
+  assert.match(err, /The policy has no effect while assay\.toml has no \[\[engines\]\]/)
+  const restored = await update('none')
+  assert.deepEqual([JSON.parse(restored.out).verdict_policy, restored.err], [null, ''])
 })
 
 test('show and list give the same account, the id in any letter case', async () => {

@@ -89,6 +89,7 @@ export function makeAccountsCommand(): Command {
         await audit('account.create', id, { accountId: id, detail: name })
         return registered
       })
+      warnOfUnusedPolicy(policy)
       const json = { ...toJson(account), api_key: apiKey, webhook_secret: webhookSecret }
       const shown = { id: account.id, 'API key': apiKey, 'webhook secret': webhookSecret }
       print(command, json, `${toCard(shown)}\n\nThe key and the secret are shown only once. Store them now.`)
@@ -126,6 +127,7 @@ export function makeAccountsCommand(): Command {
         return updateAccount(stores, audit, id, change)
       })
       printAccount(command, changed, id)
+      warnOfUnusedPolicy(options.policy)
     })
 
   for (const [name, suspended, about] of [
@@ -141,6 +143,17 @@ export function makeAccountsCommand(): Command {
     })
   }
   return accounts
+}
+
+/** Warns that engines do not vote by the configuration of this node, so that a policy of an account has no effect. */
+function warnOfUnusedPolicy(policy: string | undefined) {
+  if (policy === undefined || policy === 'any' || policy === 'none') return
+  const { engines, verdictPolicy } = loadConfig(process.env).config
+  if (engines.length > 0 || verdictPolicy !== 'any') return
+  process.stderr.write(
+    'The policy has no effect while assay.toml has no [[engines]] and ASSAY_VERDICT_POLICY is any. ' +
+      'To let ClamAV and YARA vote, add a table of the kind builtin: see docs/more-engines.md.\n',
+  )
 }
 
 function toChange(options: UpdateOptions): AccountChange {
