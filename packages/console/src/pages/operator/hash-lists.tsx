@@ -26,7 +26,7 @@ export function HashListsPage() {
         {(rows) =>
           rows.length === 0 ? (
             <Empty title="No hash lists">
-              Import one with <code className="font-mono text-xs">assay hashes import</code>.
+              Import one with <code className="font-mono text-xs">npm run assay -- hashes import</code>.
             </Empty>
           ) : (
             <Lists rows={rows} />

@@ -4,7 +4,7 @@ import { useChange, useRead } from '../../api/hooks.ts'
 import { Badge } from '../../ui/badge.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/confirm.tsx'
-import { toBytes, toDay } from '../../ui/format.ts'
+import { toBytes, toDay, toNumber } from '../../ui/format.ts'
 import { LongText } from '../../ui/long-text.tsx'
 import { Card, Facts, Page } from '../../ui/page.tsx'
 import { ErrorMessage, Loaded, Notice } from '../../ui/states.tsx'
@@ -95,7 +95,10 @@ function InUse({ files, official_at, fault, models }: Signatures) {
     <Card title="In use">
       <Facts
         rows={[
-          ['Files', `${files.length - others} included with Assay, ${own} uploaded, ${others - own} of sources`],
+          [
+            'Files',
+            describeFiles({ 'included with Assay': files.length - others, uploaded: own, 'of sources': others - own }),
+          ],
           ["ClamAV's databases", <Databases key="official" at={official_at} isFaulty={fault !== null} />],
           ['Image models', models.length === 0 ? 'None' : models.map(({ name }) => name).join('; ')],
         ]}
@@ -168,3 +171,9 @@ function Files({ files }: Pick<Signatures, 'files'>) {
     </>
   )
 }
+
+const describeFiles = (counts: Record<string, number>) =>
+  Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${toNumber(count)} ${name}`)
+    .join(', ')
