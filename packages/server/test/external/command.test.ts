@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -170,7 +180,7 @@ describe('a command', { skip: faults }, () => {
     assert.ok(readFileSync(`/proc/${pid}/mounts`, 'utf8').includes(join(dir, 'engines')), 'it has a mount of its own')
     service.kill('SIGKILL')
     await waitFor(() => listMarked().length === 0)
-    assert.deepEqual(readdirSync(join(dir, 'engines', 'other', 'scratch')), [])
+    assert.deepEqual(readdirSync(join(dir, 'engines', '0', 'scratch')), [])
   })
 
   test('that does not read all of its standard input has not scanned it', async () => {
@@ -178,6 +188,44 @@ describe('a command', { skip: faults }, () => {
     await assert.rejects(run('', { args: ['-e', 'process.exit(0)'] }, text), /before it had read/)
     const read = "process.stdin.resume().on('end', () => process.exit(0))"
     assert.deepEqual((await run('', { args: ['-e', read] }, text)).findings, [])
+  })
+
+  test('that never reads its standard input makes no small content clean', async () => {
+    const never = { program: '/bin/true', args: ['x'] }
+    for (const bytes of [0, 10, 60_000]) {
+      await assert.rejects(run('', never, 'x'.repeat(bytes)), /does not read its standard input/)
+    }
+  })
+
+  test('whose output cannot be matched in bounded time names nothing, and is not clean', async () => {
+    const threat_pattern = ': (.+?)(?:\\.UNOFFICIAL)? FOUND$'
+    const print = (text: string, code: number) => `console.log(${text}); process.exitCode = ${code}`
+    for (const text of ["': '.repeat(500000)", "'x\\n'.repeat(301)"]) {
+      await assert.rejects(run(print(text, 0), { threat_pattern }), /too many lines, or one that is too long/)
+      assert.deepEqual((await run(print(text, 1), { threat_pattern })).findings, ['UnnamedThreat'])
+    }
+  })
+
+  test('has a directory that other processes with the same data directory leave alone', async () => {
+    const bin = mkdtempSync(join(dir, 'bin-'))
+    writeFileSync(join(bin, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+    process.env.PATH = `${bin}:${path}`
+    try {
+      const service = await open('')
+      const scan = async () => (await service.scan(newContent('text'), { signal, fileName: 'a' })).findings
+      const command = await open('')
+      assert.deepEqual(await scan(), [])
+      await command.close()
+      assert.deepEqual(await scan(), [])
+      await service.close()
+      // A directory whose process was killed has a lock that no process holds.
+      mkdirSync(join(dir, 'engines', '7'))
+      writeFileSync(join(dir, 'engines', '7.lock'), '')
+      await (await open('')).close()
+      assert.ok(!existsSync(join(dir, 'engines', '7')))
+    } finally {
+      process.env.PATH = path
+    }
   })
 
   test('leaves nothing behind where the kernel grants no namespaces', async () => {

@@ -204,7 +204,7 @@ describe('the circuit breaker', () => {
     await setImmediate()
     assert.deepEqual(
       { ...engine.external?.findHealth(), p50: 0, p99: 0 },
-      { breaker: 'closed', fault: undefined, scans: 3, failures: 2, p50: 0, p99: 0 },
+      { breaker: 'closed', fault: undefined, scans: 2, failures: 2, p50: 0, p99: 0 },
     )
     assert.deepEqual((await engine.scan(content, newWork())).findings, ['Found'])
   })
@@ -236,6 +236,22 @@ describe('the circuit breaker', () => {
     )
     for (let i = 0; i < 5; i++) await assert.rejects(engine.scan(content, newWork()), /too large/)
     assert.deepEqual([calls, engine.external?.findHealth().breaker], [5, 'closed'])
+  })
+
+  test('does not check an engine again that has not answered the last check', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    let probes = 0
+    open(
+      t,
+      () => {
+        probes++
+        return new Promise(() => {})
+      },
+      { checkMs: 1000 },
+    )
+    t.mock.timers.tick(5000)
+    await setImmediate()
+    assert.equal(probes, 1)
   })
 
   test('notices the death of an engine that has no work', async (t) => {

@@ -68,6 +68,12 @@ describe('the answer of an ICAP server', () => {
     assert.deepEqual(passed.findings, [])
   })
 
+  test('a header that is too long for the pattern of the operator is no answer', async () => {
+    const threatHeader = { header: 'X-Result', pattern: /: (.+?)(?:x)? FOUND$/u }
+    const long = noContent.replace('ISTag', `X-Result: ${': '.repeat(600)}\r\nISTag`)
+    await assert.rejects(scanOnce(answering(long), { threatHeader }), /X-Result is longer than/)
+  })
+
   test('a page in the place of the content, or other content, is a finding without a name', async () => {
     const blocked = toMessage('<h1>Blocked</h1>', { head: 'HTTP/1.1 403 Forbidden' })
     assert.deepEqual((await scanOnce(answering(blocked))).findings, ['BlockedContent'])

@@ -16,6 +16,7 @@ import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../src/engines/clamav/open-own-clamd.ts'
 import { toClamdLaunch } from '../../src/engines/clamav/start-clamd.ts'
 import { prepareCommand } from '../../src/engines/external/command/command-adapter.ts'
+import { openOwnDir } from '../../src/engines/external/command/own-dir.ts'
 import { encodeFilter } from '../../src/engines/jail/filter.ts'
 import { launcherDirs } from '../../src/engines/jail/jail.ts'
 import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
@@ -73,7 +74,11 @@ launches.command = () => {
   const limits = { memoryMb: 2048, scratchMb: 64, processorSeconds: 60 }
   const codes = { cleanCodes: [0], threatCodes: [1], threatPattern: undefined }
   const settings = { program: process.execPath, args: [], reads: [], ...limits, ...codes }
-  return prepareCommand(settings, { name: 'hostile', dataDir, acceptsDisk: true })(undefined)
+  return prepareCommand(settings, {
+    name: 'hostile',
+    dir: openOwnDir(join(dataDir, 'engines')).path,
+    acceptsDisk: true,
+  })(undefined)
 }
 if (clamd !== undefined) {
   launches.clamd = () => {

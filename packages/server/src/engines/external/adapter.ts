@@ -17,7 +17,7 @@ export type Answer = {
 /**
  * An engine outside of Assay. `scan` throws `EngineDown` when the engine cannot answer, and for any answer that it does
  * not understand: an unreadable or cut answer is never clean. The caller bounds time, retries and concurrency; `signal`
- * tells that nobody waits for the answer any more.
+ * is aborted when no caller waits for the answer any more.
  */
 export type ExternalAdapter = {
   scan(content: Content, options: { signal: AbortSignal; fileName: string }): Promise<Answer>

@@ -21,6 +21,7 @@ export function makeEngineCalls({ adapter, options, log }: Deps) {
   const counts = { scans: 0, failures: 0 }
   let version: string | undefined
   let lastAnswerAt = -Infinity
+  let isChecking = false
   const breaker = makeBreaker({
     probe,
     onOpen: (reason) => log.error({ engine: name, reason }, 'An engine does not answer; scans do not wait for it'),
@@ -45,17 +46,25 @@ export function makeEngineCalls({ adapter, options, log }: Deps) {
 
   /** Finds out that an engine without work has died, and its version before the first scan. */
   async function check() {
+    if (isChecking) return
+    isChecking = true
     try {
       await probe()
       breaker.noteSuccess()
     } catch (error) {
       breaker.noteFailure(toReason(error))
+    } finally {
+      isChecking = false
     }
+  }
+
+  function checkBreaker() {
+    if (breaker.isOpen()) throw new EngineDown(breaker.findFault() ?? 'it is tried again')
   }
 
   async function ask(content: Content, signal: AbortSignal, fileName: string): Promise<Answer> {
     for (let attempt = 0; ; attempt++) {
-      if (breaker.isOpen()) throw new EngineDown(breaker.findFault() ?? 'it is tried again')
+      if (attempt > 0) checkBreaker()
       try {
         const answer = await askOnce(content, signal, fileName)
         breaker.noteSuccess()
@@ -72,6 +81,8 @@ export function makeEngineCalls({ adapter, options, log }: Deps) {
 
   return {
     async ask(content: Content, signal: AbortSignal, fileName: string): Promise<Answer> {
+      // A scan that does not reach the engine says nothing about its speed, and is not counted.
+      checkBreaker()
       const startedAt = performance.now()
       try {
         return await ask(content, signal, fileName)

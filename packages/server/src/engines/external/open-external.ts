@@ -16,7 +16,7 @@ type Definition = { options: CommonOptions; configDigest: string; open: ReturnTy
 
 type Tables = {
   definitions: Definition[]
-  /** By the name of the engine. */
+  /** The rules by which findings count, by the name of the engine. */
   rules: Map<string, VoteRule>
   /** Identifies all tables, for the version of verdicts. */
   digest: string

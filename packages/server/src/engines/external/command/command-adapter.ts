@@ -1,16 +1,18 @@
-import { mkdirSync, realpathSync, statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Content } from '../../../domain/content/content.ts'
 import { EngineDown } from '../../../domain/ports/engines.ts'
-import { removeOutsideDir } from '../../../runtime/outside-dir.ts'
 import { removeTree } from '../../../runtime/remove-tree.ts'
 import { chooseUnprivileged } from '../../../runtime/unprivileged.ts'
 import { parserUsers } from '../../child-process/node-launch.ts'
 import { isEscape } from '../../jail/escape.ts'
 import { launcherDirs, toJailed } from '../../jail/jail.ts'
 import { policies } from '../../jail/policy.ts'
-import { chooseSandbox, scratchName } from '../../jail/sandbox.ts'
+import { chooseSandbox } from '../../jail/sandbox.ts'
 import { type AdapterDeps, ContentRefused, type ExternalAdapter } from '../adapter.ts'
-import { toMatchedName, unnamedThreat } from '../matched-name.ts'
+import { listMatchedNames, unnamedThreat } from '../matched-name.ts'
+import { newProbeContent } from '../probe-content.ts'
+import { openOwnDir } from './own-dir.ts'
 import { type CommandResult, runCommand } from './run-command.ts'
 
 /** Stands for the path of the file in the arguments. */
@@ -30,6 +32,9 @@ export type CommandSettings = {
   processorSeconds: number
 }
 
+/** More than the buffer between two processes takes, so that a program must read to get all of it. */
+const inputProbeBytes = 1024 * 1024
+
 type Deps = Pick<AdapterDeps, 'name' | 'dataDir' | 'acceptsDisk' | 'onEscape'>
 
 /**
@@ -37,30 +42,44 @@ type Deps = Pick<AdapterDeps, 'name' | 'dataDir' | 'acceptsDisk' | 'onEscape'>
  * in memory that only this process sees and that ends with it.
  */
 export function openCommandAdapter(settings: CommandSettings, { onEscape, ...deps }: Deps): ExternalAdapter {
-  const toLaunch = prepareCommand(settings, deps)
+  const ownDir = openOwnDir(join(deps.dataDir, 'engines'))
+  const toLaunch = prepareCommand(settings, { ...deps, dir: ownDir.path })
   const takesPath = settings.args.some((arg) => arg.includes(filePlaceholder))
+  let readsInput = takesPath
+
+  async function run(content: Content, signal: AbortSignal): Promise<CommandResult> {
+    const { command, args, env, runDir, removesItself } = toLaunch(takesPath ? content.bytes : undefined)
+    try {
+      const result = await runCommand({ command, args, env }, content, signal)
+      if (isEscape(result.signal)) onEscape?.('command')
+      return result
+    } finally {
+      if (!removesItself) removeTree(runDir)
+    }
+  }
+
+  /** Small content fits into a buffer and counts as taken, so a clean answer needs a program that has read more once. */
+  async function proveReading(signal: AbortSignal) {
+    if (readsInput) return
+    const { hasTakenAll } = await run(newProbeContent(inputProbeBytes), signal)
+    if (!hasTakenAll) throw new EngineDown('the program does not read its standard input')
+    readsInput = true
+  }
 
   return {
     async scan(content, { signal }) {
       if (takesPath && content.bytes > settings.scratchMb * 2 ** 20) {
         throw new ContentRefused('the content is larger than scratch_mb: raise that, or set max_bytes')
       }
-      const { command, args, env, runDir, removesItself } = toLaunch(takesPath ? content.bytes : undefined)
-      try {
-        const result = await runCommand({ command, args, env }, content, signal)
-        if (isEscape(result.signal)) onEscape?.('command')
-        return { findings: toFindings(result, settings), version: undefined }
-      } finally {
-        if (!removesItself) removeTree(runDir)
-      }
+      const findings = toFindings(await run(content, signal), settings)
+      if (findings.length === 0) await proveReading(signal)
+      return { findings, version: undefined }
     },
     async close() {
-      removeOutsideDir(join(toDir(deps), scratchName))
+      ownDir.remove()
     },
   }
 }
-
-const toDir = ({ dataDir, name }: Pick<Deps, 'dataDir' | 'name'>) => join(dataDir, 'engines', name)
 
 /**
  * Prepares the directory for the file. Its arguments are the directory and the size of the file, which is empty for a
@@ -80,14 +99,14 @@ exec "$@"
 `
 
 /** Chooses where the program runs. The returned function gives the launch for one file, or for the standard input. */
-export function prepareCommand(settings: CommandSettings, deps: Omit<Deps, 'onEscape'>) {
+export function prepareCommand(
+  settings: CommandSettings,
+  { dir, ...deps }: Pick<Deps, 'name' | 'acceptsDisk'> & { dir: string },
+) {
   const program = realpathSync(settings.program)
-  const dir = toDir(deps)
-  // Every user may enter, because the program runs as one that owns nothing.
-  mkdirSync(dir, { recursive: true, mode: 0o711 })
   const ownDirs = [dirname(program), dir, ...settings.reads.map(toDirectory)]
   const user = chooseUnprivileged('engine', parserUsers, [...ownDirs, ...launcherDirs])
-  // What the launcher needs to reach its own files, it drops before it becomes the program.
+  // The launcher drops a capability that only its own files need before it becomes the program.
   if (user.hasCapability) user.hasCapability = chooseUnprivileged('engine', parserUsers, ownDirs).hasCapability === true
   const sandbox = chooseSandbox({
     name: `The engine ${deps.name}`,
@@ -136,13 +155,11 @@ function toFindings(result: CommandResult, { cleanCodes, threatCodes, threatPatt
   if (code === null) throw new EngineDown(`the program was ended by ${signal}${reason}`)
   const isThreat = threatCodes.includes(code)
   if (!isThreat && !cleanCodes.includes(code)) throw new EngineDown(`the program ended with the code ${code}${reason}`)
-  const names = threatPattern === undefined ? [] : listNames(stdout, threatPattern)
+  const { names, isReadable } =
+    threatPattern === undefined ? { names: [], isReadable: true } : listMatchedNames(stdout, threatPattern)
   if (names.length > 0) return names
   if (isThreat) return [unnamedThreat]
+  if (!isReadable) throw new EngineDown('the program printed too many lines, or one that is too long')
   if (!hasTakenAll) throw new EngineDown('the program ended before it had read the content')
   return []
 }
-
-const listNames = (stdout: string, { source }: RegExp) => [
-  ...new Set([...stdout.matchAll(new RegExp(source, 'gmu'))].map(toMatchedName)),
-]

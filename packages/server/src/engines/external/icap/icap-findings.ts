@@ -1,7 +1,7 @@
 import type { Encapsulated } from '../../../domain/icap/encapsulated.ts'
 import type { ParsedHeaders } from '../../../domain/icap/icap-headers.ts'
-import type { Doubt } from '../../../domain/ports/engines.ts'
-import { toMatchedName, unnamedThreat } from '../matched-name.ts'
+import { type Doubt, EngineDown } from '../../../domain/ports/engines.ts'
+import { maxMatchedLength, toMatchedName, unnamedThreat } from '../matched-name.ts'
 
 /** The server replaced the message by a page of its own, without a header that says why. */
 export const blockedContent = 'BlockedContent'
@@ -39,6 +39,7 @@ export function listThreats(
 const toOwnRow = ({ header, pattern }: ThreatHeader): [string, ToNames] => [
   header.toLowerCase(),
   (value) => {
+    if (value.length > maxMatchedLength) throw new EngineDown(`the header ${header} is longer than ${maxMatchedLength}`)
     const found = pattern.exec(value)
     return found === null ? [] : [toMatchedName(found)]
   },

@@ -1,6 +1,6 @@
 import { findOne, listValues, type ParsedHeaders } from '../../../domain/icap/icap-headers.ts'
 
-/** What a server says of its service in the response to OPTIONS. */
+/** The description of a service in the response of its server to OPTIONS. */
 export type IcapOptions = {
   /** Bytes of a preview; undefined when the service takes none. */
   preview: number | undefined
@@ -12,7 +12,7 @@ export type IcapOptions = {
   maxConnections: number | undefined
   service: string | undefined
   tag: string | undefined
-  /** By `performance.now()`. */
+  /** The time, by `performance.now()`, until which the description counts. */
   validUntil: number
 }
 
