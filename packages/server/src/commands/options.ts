@@ -1,10 +1,10 @@
 import { maxCredits } from '@assay/contract/limits'
 import { InvalidArgumentError } from 'commander'
 import { validate as isUuid } from 'uuid'
+import { findQuorum } from '../config/verdict-policy.ts'
 import { findRate, type Rate } from '../domain/accounts/account.ts'
 import { maxNetworks, readNetwork } from '../domain/accounts/key-restrictions.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { findPolicy } from '../domain/scans/ballot.ts'
 
 // Parsers of option values. Commander prints the message of an InvalidArgumentError with the name of the option.
 
@@ -51,7 +51,7 @@ export function readReason(text: string): string {
 
 /** The verdict policy of an account. */
 export function readPolicy(text: string): string {
-  if (findPolicy(text) === undefined) throw new InvalidArgumentError('Enter any, or "quorum N" with N from 2 to 9.')
+  if (findQuorum(text) === undefined) throw new InvalidArgumentError('Enter any, or "quorum N" with N from 2 to 9.')
   return text
 }
 

@@ -1,7 +1,8 @@
 import { type Config, ConfigMistakes } from '../config/load-config.ts'
+import { findQuorum } from '../config/verdict-policy.ts'
 import type { Clock } from '../domain/ports/clock.ts'
 import type { ScanEngine } from '../domain/ports/engines.ts'
-import { defaultVoteRule, findPolicy, type VerdictPolicy, type VoteRule } from '../domain/scans/ballot.ts'
+import { defaultVoteRule, type VerdictPolicy, type VoteRule } from '../domain/scans/ballot.ts'
 import type { Disagreement, Voting } from '../domain/scans/malware-scan.ts'
 import type { OnEscape } from '../engines/jail/escape.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -51,11 +52,11 @@ export async function openExternal(
   const { engines, close } = await openExternalEngines(tables.definitions, opening)
   const disagreements = makeDisagreements(deps.clock)
   const findRule = (engine: string): VoteRule => tables.rules.get(engine) ?? defaultVoteRule
-  const { own, findPolicy: findPolicyOf } = makePolicies(config, deps.findAccountPolicy, tables.digest)
+  const { own, findPolicy } = makePolicies(config, deps.findAccountPolicy, tables.digest)
   return {
     engines,
     close,
-    voting: { findPolicy: findPolicyOf, findRule, onDisagreement: disagreements.add },
+    voting: { findPolicy, findRule, onDisagreement: disagreements.add },
     policyVersion: own.version,
     listDisagreements: disagreements.list,
     countDisagreements: disagreements.count,
@@ -90,7 +91,10 @@ function checkQuorum(
   ]
 }
 
-const toPolicy = (text: string): VerdictPolicy => findPolicy(text) ?? { text: 'any', quorum: 1, version: 'any' }
+function toPolicy(text: string): VerdictPolicy {
+  const quorum = findQuorum(text)
+  return quorum === undefined ? { text: 'any', quorum: 1, version: 'any' } : { text, quorum, version: text }
+}
 
 /** How long the policy of an account is remembered. */
 const rememberedMs = 5000
@@ -105,7 +109,7 @@ function makePolicies({ verdictPolicy }: EngineConfig, find: Deps['findAccountPo
   const toVersioned = (policy: VerdictPolicy): VerdictPolicy => ({ ...policy, version: `${policy.text} ${digest}` })
   const own = toVersioned(toPolicy(verdictPolicy))
 
-  async function findOf(accountId: string | null): Promise<VerdictPolicy> {
+  async function findPolicy(accountId: string | null): Promise<VerdictPolicy> {
     if (accountId === null) return own
     const known = remembered.get(accountId)
     if (known !== undefined && known.until > performance.now()) return known.policy
@@ -116,7 +120,7 @@ function makePolicies({ verdictPolicy }: EngineConfig, find: Deps['findAccountPo
     return policy
   }
 
-  return { own, findPolicy: findOf }
+  return { own, findPolicy }
 }
 
 const keptCount = 50

@@ -116,13 +116,6 @@ export const httpUrl: Reader<string> = (value) => {
   return value
 }
 
-/** How many engines must agree on a threat. */
-export const verdictPolicy: Reader<string> = (value) => {
-  if (!/^(?:any|quorum [2-9])$/.test(value))
-    throw new Error('must be any, or quorum and a number from 2 to 9: quorum 2')
-  return value
-}
-
 /** A key or token: it is sent in a header and compared byte by byte, so invisible characters are refused. */
 export const credential: Reader<string> = (value) => {
   if (!/^[\x21-\x7e]{8,255}$/.test(value)) throw new Error('must be 8 to 255 visible ASCII characters without spaces')

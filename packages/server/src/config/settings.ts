@@ -20,11 +20,11 @@ import {
   roles,
   smtpUrl,
   text,
-  verdictPolicy,
   wholeNumber,
 } from './readers.ts'
 import { setting } from './setting.ts'
 import { ssoSettings } from './sso-settings.ts'
+import { verdictPolicy } from './verdict-policy.ts'
 
 export type { SettingDefinition } from './setting.ts'
 

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { findQuorum } from '../../src/config/verdict-policy.ts'
 import { EngineDown, type EngineReport } from '../../src/domain/ports/engines.ts'
 import {
   defaultVoteRule,
-  findPolicy,
   isThreat,
   makeBallot,
   type Opinion,
   toEnginesText,
   type VoteRule,
 } from '../../src/domain/scans/ballot.ts'
-import { newEngine, nothing } from './scan-support.ts'
+import { newEngine, newPolicy, nothing } from './scan-support.ts'
 
 const rules: Record<string, Partial<VoteRule>> = {
   half: { heuristicWeight: 0.5 },
@@ -34,10 +34,8 @@ function toOpinion(text: string): Opinion {
 }
 
 const decide = (policy: string, opinions: string): string => {
-  const found = findPolicy(policy)
-  assert.ok(found)
   try {
-    return isThreat(opinions.split(' ').map(toOpinion), found, findRule) ? 'threat' : 'no threat'
+    return isThreat(opinions.split(' ').map(toOpinion), newPolicy(policy), findRule) ? 'threat' : 'no threat'
   } catch (error) {
     assert.ok(error instanceof EngineDown)
     return 'error'
@@ -105,12 +103,9 @@ describe('the verdict policy', () => {
   }
 
   test('is any, or a quorum from 2 to 9', () => {
-    assert.deepEqual(
-      [findPolicy('any')?.quorum, findPolicy('quorum 2')?.quorum, findPolicy('quorum 9')?.quorum],
-      [1, 2, 9],
-    )
+    assert.deepEqual(['any', 'quorum 2', 'quorum 9'].map(findQuorum), [1, 2, 9])
     for (const wrong of ['', 'all', 'quorum', 'quorum 0', 'quorum 1', 'quorum 10', 'quorum 2 ', 'Any']) {
-      assert.equal(findPolicy(wrong), undefined)
+      assert.equal(findQuorum(wrong), undefined)
     }
   })
 })
@@ -118,11 +113,7 @@ describe('the verdict policy', () => {
 const newReport = (change: Partial<EngineReport> = {}): EngineReport => ({ ...nothing, ...change })
 
 describe('a ballot', () => {
-  const open = (text = 'quorum 2') => {
-    const policy = findPolicy(text)
-    assert.ok(policy)
-    return makeBallot(policy, findRule)
-  }
+  const open = () => makeBallot(newPolicy('quorum 2'), findRule)
 
   test('adds what an engine says of all contents, and decides when votes suffice', async () => {
     const ballot = open()

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
+import { findQuorum } from '../../src/config/verdict-policy.ts'
 import { type Content, headBytes } from '../../src/domain/content/content.ts'
 import type { ContentStore } from '../../src/domain/ports/content-store.ts'
 import type { EngineReport, EngineState, ScanEngine, Unpacker } from '../../src/domain/ports/engines.ts'
+import type { VerdictPolicy } from '../../src/domain/scans/ballot.ts'
 
 export const nothing: EngineReport = { findings: [], doubts: [], suspectsContainer: false }
 
@@ -11,6 +13,12 @@ export const state: EngineState = {
   verdictVersion: 'version 1',
   signatures: 1,
   signaturesAt: undefined,
+}
+
+export function newPolicy(text: string): VerdictPolicy {
+  const quorum = findQuorum(text)
+  if (quorum === undefined) throw new Error(`${text} is no policy`)
+  return { text, quorum, version: text }
 }
 
 /** An engine that finds the word `virus`. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EngineDown, type EngineReport, type ScanEngine } from '../../src/domain/ports/engines.ts'
-import { defaultVoteRule, findPolicy, type VoteRule } from '../../src/domain/scans/ballot.ts'
+import { defaultVoteRule, type VoteRule } from '../../src/domain/scans/ballot.ts'
 import { makeInspection } from '../../src/domain/scans/inspection.ts'
 import { type Disagreement, makeMalwareScan } from '../../src/domain/scans/malware-scan.ts'
 import { makeVersionedCache } from '../../src/domain/scans/verdict.ts'
 import { makeWorkClock } from '../../src/domain/scans/work-clock.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
-import { box, newContent, newContents, newEngine, newUnpacker, nothing, state } from './scan-support.ts'
+import { box, newContent, newContents, newEngine, newPolicy, newUnpacker, nothing, state } from './scan-support.ts'
 
 /** A malware scan with real inspection, whose engines vote. */
 function newScan(engines: ScanEngine[], policies: Record<string, string> = {}, rule: Partial<VoteRule> = {}) {
@@ -29,9 +29,7 @@ function newScan(engines: ScanEngine[], policies: Record<string, string> = {}, r
     findSignaturesAt: () => undefined,
     voting: {
       async findPolicy(accountId) {
-        const policy = findPolicy(policies[accountId ?? ''] ?? 'any')
-        assert.ok(policy)
-        return policy
+        return newPolicy(policies[accountId ?? ''] ?? 'any')
       },
       findRule: () => ({ ...defaultVoteRule, ...rule }),
       onDisagreement: (disagreement) => disagreements.push(disagreement),

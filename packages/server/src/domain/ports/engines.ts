@@ -54,7 +54,7 @@ export type ScanEngine = {
   external?: ExternalStatus
 }
 
-/** What an operator sees of an engine outside of Assay. */
+/** The part of an engine outside of Assay that operators see. */
 export type ExternalStatus = {
   /** The kind in `assay.toml`, such as `clamd`. */
   kind: string

@@ -12,14 +12,8 @@ export type VoteRule = {
 
 export const defaultVoteRule: VoteRule = { weight: 1, heuristics: /^Heuristics\./, heuristicWeight: 1 }
 
-/** Votes that make content a threat; `any` is one. `version` is part of the version of cached verdicts. */
+/** `quorum` is the number of votes that make content a threat; `any` needs one. `version` is part of the version of cached verdicts. */
 export type VerdictPolicy = { text: string; quorum: number; version: string }
-
-/** Reads `any` or `quorum 2`. */
-export function findPolicy(text: string): VerdictPolicy | undefined {
-  const [, digits] = /^(?:any|quorum ([2-9]))$/.exec(text) ?? []
-  return text === 'any' || digits !== undefined ? { text, quorum: Number(digits ?? 1), version: text } : undefined
-}
 
 /** The opinion of one engine about all content of a scan. */
 export type Opinion = {
