@@ -70,8 +70,8 @@ export async function checkExternal(config: EngineConfig) {
 
 async function readTables(config: EngineConfig) {
   if (config.engines.length === 0 && config.verdictPolicy === 'any') return undefined
-  const { readEngineTables } = await import('../engines/external/open-external.ts')
-  const tables = readEngineTables(config.engines)
+  const { readEngineDefinitions } = await import('../engines/external/open-external.ts')
+  const tables = readEngineDefinitions(config.engines)
   const mistakes = [...tables.mistakes, ...checkQuorum(config, tables)]
   if (mistakes.length > 0) throw new ConfigMistakes(mistakes)
   return tables

@@ -1,7 +1,7 @@
 import type { ExternalAdapter } from '../../src/engines/external/adapter.ts'
 import type { CommonOptions } from '../../src/engines/external/common-options.ts'
 import { makeExternalEngine } from '../../src/engines/external/external-engine.ts'
-import { readEngineTables } from '../../src/engines/external/open-external.ts'
+import { readEngineDefinitions } from '../../src/engines/external/open-external.ts'
 import type { OnEscape } from '../../src/engines/jail/escape.ts'
 import { silentLog } from '../support/silent-log.ts'
 
@@ -34,7 +34,7 @@ export async function openAdapter(
   deps: { dataDir?: string; onEscape?: OnEscape } = {},
 ): Promise<ExternalAdapter> {
   const table = { origin: 'assay.toml line 1', values: { name: 'other', ...values } }
-  const { definitions, mistakes } = readEngineTables([table])
+  const { definitions, mistakes } = readEngineDefinitions([table])
   if (mistakes.length > 0) throw new Error(mistakes.join('\n'))
   const open = definitions[0]?.open
   if (open === undefined) throw new Error('There is no engine')
@@ -42,4 +42,4 @@ export async function openAdapter(
 }
 
 export const findMistakes = (...tables: Record<string, unknown>[]): string[] =>
-  readEngineTables(tables.map((values, index) => ({ origin: `assay.toml line ${index + 1}`, values }))).mistakes
+  readEngineDefinitions(tables.map((values, index) => ({ origin: `assay.toml line ${index + 1}`, values }))).mistakes

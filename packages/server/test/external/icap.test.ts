@@ -314,7 +314,7 @@ describe('connections and options of an ICAP server', () => {
     let open = 0
     let most = 0
     const server = await startIcapServer(({ text }, socket) => {
-      if (text.startsWith('OPTIONS')) return optionsWith('Allow: 204', 'Max-Connections: 2')
+      if (text.startsWith('OPTIONS')) return optionsWith('Allow: 204', 'Max-Connections: 2', 'Options-TTL: 0')
       most = Math.max(most, ++open)
       setImmediate(() => {
         open--
@@ -327,6 +327,7 @@ describe('connections and options of an ICAP server', () => {
     await scan()
     await Promise.all(Array.from({ length: 8 }, scan))
     assert.ok(most <= 2, `${most} at once`)
+    assert.ok(server.countConnections() <= 2, `${server.countConnections()} connections, also for OPTIONS`)
     await adapter.close()
     server.close()
   })

@@ -6,7 +6,7 @@ import { makeMemoryBudget } from '../../blobs/memory-content.ts'
 import { makeSharedContents } from '../../blobs/remote-content.ts'
 import { makeDescriber } from '../../domain/content/media-type.ts'
 import { makeAddressPolicy } from '../../domain/scans/web-address.ts'
-import { type ClamdAddress, streamToClamd } from '../../engines/clamav/connection.ts'
+import { streamToClamd } from '../../engines/clamav/connection.ts'
 import { makeForward } from '../../http/forward.ts'
 import { makeHttpServer, watchCertificate } from '../../http/server.ts'
 import { type Closers, newClosers } from '../../runtime/closers.ts'
@@ -15,6 +15,7 @@ import { type Link, openLink } from '../../runtime/link.ts'
 import { makeServiceLogs, type ServiceLogs } from '../../runtime/logger.ts'
 import { type Metrics, makeMetrics } from '../../runtime/metrics.ts'
 import { version } from '../../runtime/process.ts'
+import type { ServerAddress } from '../../runtime/server-address.ts'
 import { countConnectionsByFileLimit, readCertificate } from '../connections.ts'
 import { observeStalls } from '../monitoring.ts'
 import { makeRemoteUseCases } from './remote-use-cases.ts'
@@ -31,7 +32,7 @@ export async function runHttpProcess() {
   const link = openLink(new Socket({ fd: linkDescriptor }), {
     handlers: {
       read: async (range: { id: number; start: number; end: number }) => ({ body: await shared.read(range) }),
-      sendToClamd: async ({ id, address }: { id: number; address: ClamdAddress }, { signal }) => ({
+      sendToClamd: async ({ id, address }: { id: number; address: ServerAddress }, { signal }) => ({
         value: await streamToClamd(address, shared.get(id), signal),
       }),
       ping: () => undefined,

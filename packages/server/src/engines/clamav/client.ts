@@ -3,15 +3,8 @@ import { availableParallelism } from 'node:os'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
-import {
-  type ClamdAddress,
-  dial,
-  maxReplyLength,
-  sendCommand,
-  streamToClamd,
-  toEngineDown,
-  toLength,
-} from './connection.ts'
+import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
+import { maxReplyLength, sendCommand, streamToClamd, toEngineDown, toLength } from './connection.ts'
 
 /** Content up to this size uses a kept connection; larger content takes so long to scan that it makes no difference. */
 const sessionBytes = 256 * 1024
@@ -20,7 +13,7 @@ const sessionBytes = 256 * 1024
 export const sessionCount = Math.max(16, 4 * availableParallelism())
 
 type ClientDeps = {
-  address: ClamdAddress
+  address: ServerAddress
   /** The process of clamd; undefined for one that the operator runs, whose processor time is not known. */
   findPid?(): number | undefined
   /** Kept connections, at most; undefined for as many as the clamd of Assay needs. */
@@ -144,13 +137,13 @@ type Session = {
 
 type Pending = PromiseWithResolvers<string> & { signal: AbortSignal }
 
-function openSession(address: ClamdAddress, generation: number, onClosed: (session: Session) => void): Session {
+function openSession(address: ServerAddress, generation: number, onClosed: (session: Session) => void): Session {
   let commandCount = 0
   let pending: Pending | undefined
   let text = ''
   let failure: Error | undefined
   // The session outlives the scan it was opened for, so it does not end with that scan's signal.
-  const socket: Socket = dial(address, new AbortController().signal)
+  const socket: Socket = connectTo(address, new AbortController().signal)
   socket.setEncoding('utf8')
   socket.write('zIDSESSION\0')
   const stop = () => socket.destroy(new Error('The caller gave up the scan'))

@@ -1,24 +1,21 @@
-import { connect, isIP, type NetConnectOpts, type Socket } from 'node:net'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import type { Socket } from 'node:net'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown } from '../../domain/ports/engines.ts'
 import { startAwakeTimer } from '../../runtime/awake-timer.ts'
 import { freeBuffer } from '../../runtime/free-buffer.ts'
+import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
 import { waitForRoom } from '../../runtime/wait-for-room.ts'
-
-/** `tls` is for a clamd behind a proxy that speaks TLS, which the certificate must name. */
-export type ClamdAddress = { path: string } | { host: string; port: number; tls?: ConnectionOptions }
 
 export const maxReplyLength = 4096
 const endOfStream = Buffer.alloc(4)
 const chunkBytes = 512 * 1024
 
 /** Sends a command without content: PING, VERSION, RELOAD. A stall of our own event loop does not count as time. */
-export async function sendCommand(address: ClamdAddress, command: string, timeoutMs: number): Promise<string> {
+export async function sendCommand(address: ServerAddress, command: string, timeoutMs: number): Promise<string> {
   const timeout = new AbortController()
   const timer = startAwakeTimer(timeoutMs, () => timeout.abort(new Error(`no reply within ${timeoutMs} ms`)))
   try {
-    const socket = dial(address, timeout.signal)
+    const socket = connectTo(address, timeout.signal)
     const reply = readReply(socket, neverAborted)
     socket.write(`z${command}\0`)
     return await reply
@@ -29,15 +26,15 @@ export async function sendCommand(address: ClamdAddress, command: string, timeou
 
 const neverAborted = new AbortController().signal
 
-export const isAnswering = (address: ClamdAddress, timeoutMs: number): Promise<boolean> =>
+export const isAnswering = (address: ServerAddress, timeoutMs: number): Promise<boolean> =>
   sendCommand(address, 'PING', timeoutMs).then(
     (answer) => answer === 'PONG',
     () => false,
   )
 
 /** Scans on a connection of its own, for content that is read from storage. */
-export async function streamToClamd(address: ClamdAddress, content: Content, signal: AbortSignal): Promise<string> {
-  const socket = dial(address, signal)
+export async function streamToClamd(address: ServerAddress, content: Content, signal: AbortSignal): Promise<string> {
+  const socket = connectTo(address, signal)
   const reply = readReply(socket, signal)
   // The reply may come early, or never because sending fails first.
   reply.catch(() => {})
@@ -92,13 +89,6 @@ export function toLength(bytes: number): Buffer {
   const length = Buffer.allocUnsafe(4)
   length.writeUInt32BE(bytes)
   return length
-}
-
-export function dial(address: ClamdAddress, signal: AbortSignal): Socket {
-  if (!('tls' in address) || address.tls === undefined) return connect({ ...address, signal } as NetConnectOpts)
-  const { host, port, tls } = address
-  // SNI has no addresses; the certificate is compared with `host` then.
-  return connectTls({ servername: isIP(host) === 0 ? host : '', ...tls, host, port, signal } as ConnectionOptions)
 }
 
 function readReply(socket: Socket, signal: AbortSignal): Promise<string> {

@@ -1,8 +1,8 @@
 import type { EngineState } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { ServerAddress } from '../../runtime/server-address.ts'
 import { makeClamAvEngine, toReport } from './clamav-engine.ts'
 import { makeClamdClient } from './client.ts'
-import type { ClamdAddress } from './connection.ts'
 import type { ClamAv } from './open-own-clamd.ts'
 
 const checkEveryMs = 5000
@@ -14,7 +14,7 @@ const markersMissing =
   'Copy packages/server/signatures into its database.'
 
 /** Uses a clamd that the operator runs, and checks its version and signatures every few seconds. */
-export async function openGivenClamd(deps: { address: ClamdAddress; log: Logger }): Promise<ClamAv> {
+export async function openGivenClamd(deps: { address: ServerAddress; log: Logger }): Promise<ClamAv> {
   const { log } = deps
   const client = makeClamdClient(deps)
   let state: EngineState | undefined

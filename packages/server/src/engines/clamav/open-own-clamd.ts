@@ -6,6 +6,7 @@ import { OperatorMistake } from '../../domain/problem.ts'
 import { newClosers } from '../../runtime/closers.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { removeOutsideDir } from '../../runtime/outside-dir.ts'
+import type { ServerAddress } from '../../runtime/server-address.ts'
 import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
 import { watchDirectories } from '../../runtime/watch-directories.ts'
 import type { OnEscape } from '../jail/escape.ts'
@@ -14,7 +15,7 @@ import { chooseSandbox, type Sandbox, scratchName } from '../jail/sandbox.ts'
 import { makeClamAvEngine } from './clamav-engine.ts'
 import { prepareClamdDir, toClamdConfig, toSocket } from './clamd-config.ts'
 import { type ClamdClient, makeClamdClient } from './client.ts'
-import { type ClamdAddress, isAnswering } from './connection.ts'
+import { isAnswering } from './connection.ts'
 import { openUpdater, type Updater } from './freshclam.ts'
 import { readVersion } from './installation.ts'
 import { makeScratchBudget } from './scratch-budget.ts'
@@ -216,7 +217,7 @@ async function requireNoOtherClamd(path: string) {
 }
 
 /** The address of the clamd of a service that runs on this data directory. */
-export async function findRunningClamd(dataDir: string): Promise<ClamdAddress | undefined> {
+export async function findRunningClamd(dataDir: string): Promise<ServerAddress | undefined> {
   const address = { path: toSocket(join(dataDir, 'clamav')) }
   return (await isAnswering(address, pingTimeoutMs)) ? address : undefined
 }

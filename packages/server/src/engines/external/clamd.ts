@@ -1,7 +1,7 @@
 import { EngineDown } from '../../domain/ports/engines.ts'
+import type { ServerAddress } from '../../runtime/server-address.ts'
 import { toReport } from '../clamav/clamav-engine.ts'
 import { makeClamdClient } from '../clamav/client.ts'
-import type { ClamdAddress } from '../clamav/connection.ts'
 import { ContentRefused, type ExternalAdapter, type ExternalKind } from './adapter.ts'
 import type { OptionReader } from './options.ts'
 import { readTlsOptions } from './tls-options.ts'
@@ -18,7 +18,7 @@ export const clamdKind: ExternalKind = {
   },
 }
 
-function readAddress(options: OptionReader): ClamdAddress {
+function readAddress(options: OptionReader): ServerAddress {
   const must = 'must be the path of a socket such as /run/clamav/clamd.ctl, or a host and port such as clamav:3310'
   const form = /^(?:\/.+|(?:\[[0-9a-f:.]+\]|[\w.-]+):\d{1,5})$/i
   const text = options.requireText('address', '"clamav.example.com:3310"', form, must)
@@ -34,7 +34,7 @@ function readAddress(options: OptionReader): ClamdAddress {
   return { host: v6 ?? name ?? '', port, ...(tls === undefined ? {} : { tls }) }
 }
 
-function openClamdAdapter(address: ClamdAddress, concurrency: number): ExternalAdapter {
+function openClamdAdapter(address: ServerAddress, concurrency: number): ExternalAdapter {
   const client = makeClamdClient({ address, sessionCount: concurrency, sendsFromOwner: false })
   let version: string | undefined
   let knownUntil = 0

@@ -24,7 +24,7 @@ type Tables = {
 }
 
 /** Reads the tables `[[engines]]` of assay.toml. Every mistake is a sentence that names its line and option. */
-export function readEngineTables(tables: readonly EngineTable[]): Tables {
+export function readEngineDefinitions(tables: readonly EngineTable[]): Tables {
   const mistakes: string[] = []
   const names = new Set<string>()
   const rules = new Map<string, VoteRule>()
@@ -70,7 +70,7 @@ const listKinds = () => [...Object.keys(kinds), builtInKind].toSorted().join(', 
 
 const toDigest = (values: unknown) => createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 16)
 
-/** Opens the engines that `readEngineTables` found, without waiting for any of them to answer. */
+/** Opens the engines that `readEngineDefinitions` found, without waiting for any of them to answer. */
 export const openExternalEngines = (definitions: Definition[], deps: Omit<AdapterDeps, 'name' | 'concurrency'>) =>
   openParts(async (closers) => {
     const engines: ScanEngine[] = []

@@ -1,6 +1,6 @@
 import { EngineDown } from '../../../domain/ports/engines.ts'
 import { makeSemaphore, type Semaphore } from '../../../domain/semaphore.ts'
-import type { ClamdAddress } from '../../clamav/connection.ts'
+import type { ServerAddress } from '../../../runtime/server-address.ts'
 import type { ExternalAdapter } from '../adapter.ts'
 import { type IcapConnection, openIcapConnection } from './icap-connection.ts'
 import { type Exchange, exchangeContent } from './icap-exchange.ts'
@@ -9,7 +9,7 @@ import { type IcapService, toOptionsRequest } from './icap-messages.ts'
 import { choosePreview, type IcapOptions, toOptions } from './icap-options.ts'
 
 export type IcapSettings = {
-  address: ClamdAddress
+  address: ServerAddress
   service: IcapService
   /** Whether content is sent with the preview that the server wants. */
   usesPreview: boolean
@@ -23,17 +23,29 @@ export function openIcapAdapter(settings: IcapSettings, concurrency: number): Ex
   const { service } = settings
   const connections = makeConnections(settings.address, concurrency)
   let options: IcapOptions | undefined
+  let hasAsked = false
+  /** By the last answer to OPTIONS. */
+  let maxConnections: number | undefined
+  /** One scan at a time asks for OPTIONS, and the others use its answer. */
+  const optionsTurn = makeSemaphore({ count: 1, maxWaitMs })
   let permits: { count: number; semaphore: Semaphore } | undefined
 
   async function findOptions(signal: AbortSignal): Promise<IcapOptions> {
     if (options !== undefined && performance.now() < options.validUntil) return options
-    const found = await connections.use(signal, (connection) => askOptions(connection, service))
-    options = found
-    return found
+    return optionsTurn.use(
+      async () => {
+        if (options !== undefined && performance.now() < options.validUntil) return options
+        options = await connections.use(signal, (connection) => askOptions(connection, service))
+        maxConnections = options.maxConnections
+        hasAsked = true
+        return options
+      },
+      { signal },
+    )
   }
 
   /** Keeps to the number of connections that the server takes. */
-  function limit<T>({ maxConnections }: IcapOptions, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  function limit<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     if (maxConnections === undefined || maxConnections >= concurrency) return run()
     if (permits?.count !== maxConnections) {
       permits = { count: maxConnections, semaphore: makeSemaphore({ count: maxConnections, maxWaitMs }) }
@@ -44,17 +56,20 @@ export function openIcapAdapter(settings: IcapSettings, concurrency: number): Ex
   return {
     async scan(content, { signal, fileName }) {
       signal.throwIfAborted()
-      const found = await findOptions(signal)
-      const exchange = (preview: number | undefined) =>
-        connections.use(signal, async (connection) => {
-          const request = { ...settings, content, fileName, preview, answers204: found.answers204 }
-          const { isComplete, ...value } = await exchangeContent(connection, request)
-          return { value, isComplete }
-        })
-      const { result, tag = found.tag } = await limit(found, signal, async () => {
+      // The limit is not known before the first answer to OPTIONS.
+      const known = hasAsked ? undefined : await findOptions(signal)
+      const { found, result, tag } = await limit(signal, async () => {
+        const found = known ?? (await findOptions(signal))
+        const exchange = (preview: number | undefined) =>
+          connections.use(signal, async (connection) => {
+            const request = { ...settings, content, fileName, preview, answers204: found.answers204 }
+            const { isComplete, ...value } = await exchangeContent(connection, request)
+            return { value, isComplete }
+          })
         const first = await exchange(settings.usesPreview ? choosePreview(found, fileName) : undefined)
         // A server that needs no more than the preview has not scanned the content, so it gets all of it at once.
-        return first.result === 'partial' ? exchange(undefined) : first
+        const { result, tag = found.tag } = first.result === 'partial' ? await exchange(undefined) : first
+        return { found, result, tag }
       })
       if (result === 'partial') throw new EngineDown('the server answered to a preview that it did not get')
       // Another tag tells that the service has changed.
@@ -93,7 +108,7 @@ const maxOptionsBytes = 64 * 1024
 type Outcome<T> = { value: T; isComplete: Exchange['isComplete'] }
 
 /** Connections of which up to `maxIdle` are kept while they have no work. */
-function makeConnections(address: ClamdAddress, maxIdle: number) {
+function makeConnections(address: ServerAddress, maxIdle: number) {
   const idle: IcapConnection[] = []
   let isClosed = false
 

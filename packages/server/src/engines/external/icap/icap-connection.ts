@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { type IcapEvent, newIcapParser } from '../../../domain/icap/icap-parser.ts'
 import { EngineDown } from '../../../domain/ports/engines.ts'
+import { connectTo, type ServerAddress } from '../../../runtime/server-address.ts'
 import { waitForRoom } from '../../../runtime/wait-for-room.ts'
-import { type ClamdAddress, dial } from '../../clamav/connection.ts'
 import { type IcapResponse, parseResponse } from './icap-messages.ts'
 
 export type ResponseEvent = IcapEvent<IcapResponse>
@@ -17,9 +17,9 @@ const maxCopiedBytes = 64 * 1024
 const neverAborted = new AbortController().signal
 
 /** A connection to an ICAP server, for one request after the other. */
-export function openIcapConnection(address: ClamdAddress) {
+export function openIcapConnection(address: ServerAddress) {
   // The connection outlives the scan for which it is opened, so it does not end with the signal of that scan.
-  const socket: Socket = dial(address, neverAborted)
+  const socket: Socket = connectTo(address, neverAborted)
   const events = makeEventQueue(socket)
   let isBusy = false
   let hasAnswered = false

@@ -1,5 +1,5 @@
 import { version } from '../../../runtime/process.ts'
-import type { ClamdAddress } from '../../clamav/connection.ts'
+import type { ServerAddress } from '../../../runtime/server-address.ts'
 import type { ExternalKind } from '../adapter.ts'
 import type { OptionReader } from '../options.ts'
 import { readTlsOptions } from '../tls-options.ts'
@@ -22,7 +22,7 @@ export const icapKind: ExternalKind = {
   },
 }
 
-function readService(options: OptionReader): { url: string; host: string; address: ClamdAddress } {
+function readService(options: OptionReader): { url: string; host: string; address: ServerAddress } {
   const url = options.requireText('url', '"icap://scanner.example.com:1344/avscan"', form, must)
   if (url !== '' && !URL.canParse(url)) options.note('url', must)
   const { protocol, hostname, port, host } = new URL(URL.canParse(url) ? url : 'icap://unknown/')
