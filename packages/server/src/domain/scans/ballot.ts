@@ -12,7 +12,10 @@ export type VoteRule = {
 
 export const defaultVoteRule: VoteRule = { weight: 1, heuristics: /^Heuristics\./, heuristicWeight: 1 }
 
-/** `quorum` is the number of votes that make content a threat; `any` needs one. `version` is part of the version of cached verdicts. */
+/**
+ * The policy by which findings make content a threat: `quorum` is the number of votes that it needs, one for `any`.
+ * `version` is part of the version of cached verdicts.
+ */
 export type VerdictPolicy = { text: string; quorum: number; version: string }
 
 /** The opinion of one engine about all content of a scan. */

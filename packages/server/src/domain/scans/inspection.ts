@@ -147,7 +147,7 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
 
 /**
  * Lets all engines scan at once. When one fails, the others are ended, and the failure is passed on only after all have
- * stopped: the memory of released content soon holds bytes of another account, which no engine may read.
+ * stopped: the memory of released content soon holds bytes of another account, which must not go to an engine outside.
  */
 async function scanWithAll(
   engines: ScanEngine[],
