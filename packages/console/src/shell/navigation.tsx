@@ -1,5 +1,6 @@
 import type { Session } from '@assay/contract/admin'
-import { Link } from '@tanstack/react-router'
+import { Link, useLocation } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 
 type PageLink = { path: string; label: string; icon: IconName; isForOwners?: boolean }
 
@@ -34,8 +35,10 @@ const operatorPages: PageLink[] = [
 
 /** Links to the pages that the role of the user permits. */
 export function Navigation({ session }: { session: Session }) {
+  const links = useShownPage()
   return (
     <nav
+      ref={links}
       aria-label="Pages"
       className="flex min-h-0 flex-1 flex-col gap-4 p-3 max-lg:grid max-sm:grid-cols-1 sm:max-lg:grid-cols-2 lg:overflow-y-auto lg:pt-1"
     >
@@ -56,6 +59,17 @@ export function Navigation({ session }: { session: Session }) {
       </a>
     </nav>
   )
+}
+
+/** Scrolls the list so that the link of the page is in view: on a low screen, operators have more pages than fit. */
+function useShownPage() {
+  const list = useRef<HTMLElement>(null)
+  const { pathname } = useLocation()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page has another link
+  useEffect(() => {
+    list.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest' })
+  }, [pathname])
+  return list
 }
 
 const row = 'flex items-center gap-2.5 rounded-lg px-3 py-1'

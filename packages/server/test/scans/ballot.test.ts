@@ -48,7 +48,7 @@ const guess = 'Heuristics.X'
 const table: [opinions: string, any: string, quorum2: string, quorum3: string][] = [
   ['a', 'no threat', 'no threat', 'no threat'],
   ['a b c', 'no threat', 'no threat', 'no threat'],
-  // One finding.
+  // With one finding.
   ['a:X', 'threat', 'threat', 'threat'],
   ['a:X b', 'threat', 'no threat', 'no threat'],
   ['a:X b c', 'threat', 'no threat', 'no threat'],

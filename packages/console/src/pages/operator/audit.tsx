@@ -94,7 +94,14 @@ function Entries({ rows }: { rows: Entry[] }) {
         { title: 'Action', cell: ({ action }) => <code className="font-mono text-xs font-medium">{action}</code> },
         { title: 'Target', cell: (entry) => <Target entry={entry} /> },
         { title: 'Detail', cell: (entry) => <Detail entry={entry} /> },
-        { title: 'User', cell: ({ actor }) => <LongText>{actor}</LongText> },
+        {
+          title: 'User',
+          cell: ({ actor }) => (
+            <span className="inline-block min-w-32">
+              <LongText>{actor}</LongText>
+            </span>
+          ),
+        },
         { title: 'Address', isExtra: true, cell: ({ address }) => address ?? '' },
       ]}
     />

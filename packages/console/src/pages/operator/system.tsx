@@ -130,5 +130,5 @@ function Value({ setting: { value, secret } }: { setting: Setting }) {
 
 function Origin({ name, origin }: { name: string; origin: string }) {
   if (!isChanged(origin)) return <span className="text-faint">{origin === 'default' ? 'default' : '–'}</span>
-  return <LongText>{origin === name ? 'environment' : origin}</LongText>
+  return origin === name ? <span className="whitespace-nowrap">environment</span> : <LongText>{origin}</LongText>
 }

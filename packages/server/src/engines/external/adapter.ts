@@ -10,7 +10,7 @@ export type Answer = {
   version: string | undefined
   /** Parts of the content that the engine says it did not read. */
   doubts?: Doubt[]
-  /** What the engine says it lacks, such as recent signatures, where it found nothing. */
+  /** A sentence about what the engine lacks, such as recent signatures, where it found nothing. */
   degraded?: string
 }
 

@@ -24,9 +24,9 @@ export function openIcapAdapter(settings: IcapSettings, concurrency: number): Ex
   const connections = makeConnections(settings.address, concurrency)
   let options: IcapOptions | undefined
   let hasAsked = false
-  /** By the last answer to OPTIONS. */
+  /** The limit that the last answer to OPTIONS named. */
   let maxConnections: number | undefined
-  /** One scan at a time asks for OPTIONS, and the others use its answer. */
+  /** Scans take turns with OPTIONS, and those behind the first use its answer. */
   const optionsTurn = makeSemaphore({ count: 1, maxWaitMs })
   let permits: { count: number; semaphore: Semaphore } | undefined
 
