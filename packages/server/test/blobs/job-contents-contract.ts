@@ -39,6 +39,16 @@ export async function take(contents: JobContents, clear: Buffer) {
   }
 }
 
+/** Persists content, reads it back, and removes it. */
+export async function keepAndRemove(contents: JobContents, clear: Buffer) {
+  const content = await take(contents, clear)
+  const kept = await content.persist(owner)
+  const opened = await contents.open(kept, content, owner)
+  assert.ok((await readAll(opened.read())).equals(clear))
+  await opened.release()
+  await contents.remove(kept)
+}
+
 /** The guarantees of every storage for the content of jobs. */
 export function describeJobContents(name: string, { skip, sizes, newStorage }: Options) {
   describe(`content of a background job ${name}`, { skip }, () => {

@@ -218,12 +218,15 @@ async function tryFiles(
     keep: [...signatures.keep, ...rules.keep],
     held,
     refused: refused.map(({ file, reason }) => ({ file, reason: reason.slice(0, maxReasonLength) })),
-    scanned: Math.min(...[signatures, rules].filter((one) => one.used.length > 0).map((one) => one.scanned)),
+    scanned: Math.min(countScanned(signatures), countScanned(rules)),
     hiddenRules: rules.hiddenRules,
   }
 }
 
-/** Why nothing of a set can be used. The names are those that the operator may release. */
+/** Known-good files that all files of one kind were tried on; a kind without files limits nothing. */
+const countScanned = ({ used, scanned }: TriedFiles) => (used.length > 0 ? scanned : Number.POSITIVE_INFINITY)
+
+/** Tells why nothing of a set can be used. The names are those that the operator may release. */
 function toCause([refused]: RefusedFile[], held: HeldSignature[]): string {
   if (refused !== undefined) return `${refused.file}: ${refused.reason}`
   return `All signatures match known-good files: ${held.map(({ name, file }) => `${name} (${file})`).join(', ')}`

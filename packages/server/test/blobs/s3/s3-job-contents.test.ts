@@ -4,7 +4,7 @@ import { buffer as readAll } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { joinTestS3, lacksTestS3, type TestS3 } from '../../../../../scripts/test-s3.ts'
 import { StorageUnavailable } from '../../../src/domain/ports/content-store.ts'
-import { describeJobContents, master, owner, take } from '../job-contents-contract.ts'
+import { describeJobContents, keepAndRemove, master, owner, take } from '../job-contents-contract.ts'
 import { type Call, type Fate, openFaultyProxy } from './faulty-proxy.ts'
 import { newCorner } from './store.ts'
 
@@ -48,12 +48,7 @@ describe('a content store that fails', { skip }, () => {
       return fates[times] ?? 'pass'
     })
     const { contents } = await corner.open(master, { endpoint: proxy.endpoint, ...soon })
-    const content = await take(contents, clear)
-    const kept = await content.persist(owner)
-    const opened = await contents.open(kept, content, owner)
-    assert.ok((await readAll(opened.read())).equals(clear))
-    await opened.release()
-    await contents.remove(kept)
+    await keepAndRemove(contents, clear)
     assert.deepEqual(await corner.listNames(), [])
     const uploads = ['CreateMultipartUpload', 'UploadPart', 'CompleteMultipartUpload']
     for (const call of [...uploads, 'GetObject', 'DeleteObject']) {

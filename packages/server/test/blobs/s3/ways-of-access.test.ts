@@ -3,12 +3,11 @@ import { randomBytes } from 'node:crypto'
 import dns from 'node:dns'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { buffer as readAll } from 'node:stream/consumers'
 import { before, describe, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { joinTestS3, lacksTestS3, type TestS3 } from '../../../../../scripts/test-s3.ts'
 import { checkStore } from '../../../src/blobs/s3/check-store.ts'
-import { master, owner, take } from '../job-contents-contract.ts'
+import { keepAndRemove, master } from '../job-contents-contract.ts'
 import { newCorner } from './store.ts'
 import { listen, openStoreProxy } from './store-proxy.ts'
 
@@ -61,13 +60,7 @@ describe('a store', { skip: lacksTestS3() }, () => {
     Object.assign(corner.settings, { credentials: undefined, caFile })
     const { contents, requireUsable } = await corner.open(master, { endpoint })
     await requireUsable()
-    const clear = randomBytes(6_000_000)
-    const content = await take(contents, clear)
-    const kept = await content.persist(owner)
-    const opened = await contents.open(kept, content, owner)
-    assert.ok((await readAll(opened.read())).equals(clear))
-    await opened.release()
-    await contents.remove(kept)
+    await keepAndRemove(contents, randomBytes(6_000_000))
     assert.deepEqual(await corner.listNames(), [])
     assert.ok(corner.observed.every(({ outcome }) => outcome === 'ok'))
     assert.deepEqual(await checkStore({ ...corner.settings, endpoint }), [])
@@ -109,7 +102,7 @@ describe('a store', { skip: lacksTestS3() }, () => {
     const { settings } = newCorner(t, store)
     const encryption = { algorithm: 'aws:kms', kmsKey: 'key-1' } as const
     const faults = await checkStore({ ...settings, endpoint, encryption })
-    // This store knows no such encryption, and says so instead of keeping the object without it.
+    // Swift knows no such encryption, and says so instead of keeping the object without it.
     assert.match(faults.join('\n'), /s3:PutObject does not work: .*encryption.*not supported/i)
     const asking = seen.filter(({ headers }) => headers['x-amz-server-side-encryption'] === 'aws:kms')
     assert(asking.every(({ headers }) => headers['x-amz-server-side-encryption-aws-kms-key-id'] === 'key-1'))
