@@ -272,6 +272,13 @@ suite('two HTTP processes', () => {
       for (const socket of sockets) socket.destroy()
       for (const pid of processes) process.kill(pid, 'SIGCONT')
     }
+    const areServed = async () => {
+      const pair = [openConnection(service.url, service.apiKey), openConnection(service.url, service.apiKey)]
+      const answers = await Promise.allSettled(pair.map((connection) => connection.ping()))
+      pair.forEach((connection) => void connection.close())
+      return answers.every(({ status }) => status === 'fulfilled')
+    }
+    await waitUntil('both processes to take new connections', areServed)
   })
 
   test('a killed one is replaced, and only its requests are lost, without a charge', async () => {
