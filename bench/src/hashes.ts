@@ -44,7 +44,7 @@ export async function benchHashes(): Promise<Row[]> {
     const grown = process.memoryUsage.rss() - rssBefore
     const large = await revise(archive.database, 2)
     const id = await store.beginImport({ name: 'small', verdict: 'bad', origin: 'import', createdBy: 'bench' })
-    await store.addHashes(id, { hashes: Buffer.from(stored[2]?.hash ?? '', 'hex'), names: [null] })
+    await store.addHashes(id, { rows: Buffer.from(`\\x${stored[2]?.hash}\t\n`), count: 1 })
     await store.sortHashes(id)
     await store.activate(id)
     const small = await revise(archive.database, 1)

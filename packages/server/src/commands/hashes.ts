@@ -1,8 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { makeHashLineReader } from '../domain/knowledge/hash-csv.ts'
+import { makeHashReader } from '../domain/knowledge/hash-csv.ts'
 import { type ImportReport, importHashes } from '../domain/knowledge/import-hashes.ts'
 import type { HashList, HashVerdict, KnownHash } from '../domain/ports/hash-list-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
@@ -81,11 +79,6 @@ function runImport(path: string, { list, verdict, hashColumn, nameColumn }: Impo
   if (path === '-') signal.addEventListener('abort', () => process.stdin.destroy(signal.reason as Error))
   const file = path === '-' ? process.stdin : readFile(path)
   const progress = newProgress()
-  const collect = newCollector()
-  const onProgress = (counts: Parameters<typeof progress.show>[0]) => {
-    collect()
-    progress.show(counts)
-  }
   return withStores(async (stores) => {
     const { hashLists: store, auth } = stores
     const audit = makeCommandAudit(stores)
@@ -102,8 +95,8 @@ function runImport(path: string, { list, verdict, hashColumn, nameColumn }: Impo
       origin: 'import' as const,
       createdBy: toCommandActor(),
     }
-    const readLine = makeHashLineReader({ hash: hashColumn, name: nameColumn })
-    return importHashes({ store, readLine, activate, onProgress, signal }, wanted, file)
+    const reader = makeHashReader({ hash: hashColumn, name: nameColumn })
+    return importHashes({ store, reader, activate, onProgress: progress.show, signal }, wanted, file)
   })
     .catch((error: unknown) => throwExplained(error, path, signal))
     .finally(progress.end)
@@ -133,19 +126,6 @@ function throwExplained(error: unknown, path: string, signal: AbortSignal): neve
     throw new OperatorMistake(`${path} cannot be read: ${message}.`, { cause: error })
   }
   throw error
-}
-
-/** Batches between two collections. */
-const collectEvery = 20
-
-/** Returns a function that collects garbage from time to time: Node lets it grow to 150 MB while memory is free. */
-function newCollector() {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  let batches = 0
-  return () => {
-    if (++batches % collectEvery === 0) collect()
-  }
 }
 
 /** Shows one line on a terminal, and nothing elsewhere. */

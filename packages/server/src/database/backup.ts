@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Pool, PoolClient, Submittable } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
-import { findRow, inTransaction, listRows, longTimeoutMs, runLongStatement, withoutTimeouts } from './query.ts'
+import { findRow, inTransaction, listRows, runCopy, runLongStatement, withoutTimeouts } from './query.ts'
 
 export type TableShape = { name: string; columns: string[] }
 
@@ -23,7 +23,7 @@ export async function dumpTables<Saved>(
       const tables = []
       for (const table of await listTables(client)) {
         const rows = copyTo(`copy (select ${toColumnList(table.columns)} from "${table.name}") to stdout`)
-        tables.push({ ...table, ...(await copy(client, rows, () => save(table, rows))) })
+        tables.push({ ...table, ...(await runCopy(client, rows, () => save(table, rows))) })
       }
       return { takenAt: begun?.takenAt ?? new Date(0), tables }
     },
@@ -44,7 +44,7 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
       const table = tables.find((other) => other.name === name)
       if (table === undefined) continue
       const rows = copyFrom(`copy "${name}" (${toColumnList(table.columns)}) from stdin`)
-      await copy(client, rows, () => pipeline(open(table), rows))
+      await runCopy(client, rows, () => pipeline(open(table), rows))
       await moveSequences(client, name)
     }
     // Charged scans have numbers of the ledger too. No index has these numbers, so all scans are read.
@@ -56,17 +56,6 @@ export async function loadTables(pool: Pool, tables: TableShape[], open: (table:
     await releaseLeases(client)
   }
   await inTransaction(pool, load, { settings: withoutTimeouts, copies: true })
-}
-
-/**
- * Runs a COPY without the driver's time limit for statements, which is shorter than the copy of a large table. The
- * driver does not see the end of a COPY, so its timer is cleared here.
- */
-async function copy<Result>(client: PoolClient, stream: Submittable, work: () => Promise<Result>): Promise<Result> {
-  const query: Submittable & { query_timeout?: number; callback?(): void } = stream
-  query.query_timeout = longTimeoutMs
-  client.query(query)
-  return work().finally(() => query.callback?.())
 }
 
 export async function countAccounts(pool: Pool): Promise<number> {

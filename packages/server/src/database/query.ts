@@ -1,4 +1,4 @@
-import type { Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg'
+import type { Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow, Submittable } from 'pg'
 import { CommitUnknown, isOutage, mayHaveCommitted } from './database-error.ts'
 import { findUnit, runUnit } from './unit-of-work.ts'
 
@@ -180,7 +180,7 @@ async function inSavepoint<Result>(
 /** Settings of a transaction whose statements may take as long as a large table needs. */
 export const withoutTimeouts = ['statement_timeout = 0', 'idle_in_transaction_session_timeout = 0'] as const
 /** The driver's limit on such a statement, in place of that of the pool. */
-export const longTimeoutMs = 86_400_000
+const longTimeoutMs = 86_400_000
 
 /** Runs a statement of a transaction in which `statement_timeout` is 0. */
 export const runLongStatement = <Row extends QueryResultRow>(
@@ -188,6 +188,21 @@ export const runLongStatement = <Row extends QueryResultRow>(
   text: string,
   values: unknown[] = [],
 ): Promise<QueryResult<Row>> => client.query<Row>(withTimeout({ text, values }, longTimeoutMs))
+
+/**
+ * Runs a COPY without the driver's time limit for statements, which is shorter than the copy of a large table. The
+ * driver does not see the end of a COPY, so its timer is cleared here.
+ */
+export async function runCopy<Result>(
+  client: PoolClient,
+  stream: Submittable,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const query: Submittable & { query_timeout?: number; callback?(): void } = stream
+  query.query_timeout = longTimeoutMs
+  client.query(query)
+  return work().finally(() => query.callback?.())
+}
 
 /** The driver reads query_timeout from a query; its types do not declare it. */
 const withTimeout = (query: QueryConfig, timeoutMs: number | undefined): QueryConfig =>

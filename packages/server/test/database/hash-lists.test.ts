@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { findHash, makeHashListStore } from '../../src/database/hash-list-store.ts'
-import { makeHashLineReader } from '../../src/domain/knowledge/hash-csv.ts'
+import { makeHashReader } from '../../src/domain/knowledge/hash-csv.ts'
 import { importHashes } from '../../src/domain/knowledge/import-hashes.ts'
 import type { HashListStore } from '../../src/domain/ports/hash-list-store.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
+const oneRow = { rows: Buffer.from(`\\x${'0'.repeat(64)}\t\n`), count: 1 }
 const toHash = (text: string) => createHash('sha256').update(text).digest('hex')
 
 describe('hash lists', () => {
@@ -25,7 +26,7 @@ describe('hash lists', () => {
   }
   const load = (name: string, text: string, verdict: 'bad' | 'good' = 'bad', store = lists) =>
     importHashes(
-      { store, readLine: makeHashLineReader({}) },
+      { store, reader: makeHashReader({}) },
       { name, verdict, origin: 'import', createdBy: 'test' },
       toFile(text),
     )
@@ -88,13 +89,13 @@ describe('hash lists', () => {
   test('an import that counts as abandoned adds nothing more', async () => {
     const id = await lists.beginImport({ name: 'slow', verdict: 'bad', origin: 'import', createdBy: 'test' })
     await lists.abandon(id)
-    await assert.rejects(lists.addHashes(id, { hashes: Buffer.alloc(32), names: [null] }), /abandoned/)
+    await assert.rejects(lists.addHashes(id, oneRow), /abandoned/)
     await assert.rejects(lists.activate(id), /abandoned/)
   })
 
   test('rows that a crash of PostgreSQL lost are noticed', async () => {
     const id = await lists.beginImport({ name: 'crashed', verdict: 'bad', origin: 'import', createdBy: 'test' })
-    await lists.addHashes(id, { hashes: Buffer.alloc(32), names: [null] })
+    await lists.addHashes(id, oneRow)
     await stores.database.pool.query(`truncate hash_import_${id}`)
     await assert.rejects(lists.sortHashes(id), /restarted during the import/)
   })

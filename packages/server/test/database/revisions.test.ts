@@ -63,10 +63,8 @@ describe('revisions', () => {
   async function addList(hashes: string[], verdict: 'bad' | 'good' = 'bad') {
     const name = `list ${++listNumber}`
     const id = await lists.beginImport({ name, verdict, origin: 'import', createdBy: 'test' })
-    await lists.addHashes(id, {
-      hashes: Buffer.from(hashes.join(''), 'hex'),
-      names: hashes.map(() => 'Trojan.X'),
-    })
+    const rows = Buffer.from(hashes.map((hash) => `\\x${hash}\tTrojan.X\n`).join(''))
+    await lists.addHashes(id, { rows, count: hashes.length })
     await lists.sortHashes(id)
     await lists.activate(id)
     return name

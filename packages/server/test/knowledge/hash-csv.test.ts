@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type HashColumns, type HashLine, makeHashLineReader } from '../../src/domain/knowledge/hash-csv.ts'
-import { readSignature } from '../../src/domain/knowledge/signature-hashes.ts'
+import { type HashColumns, type HashLine, makeHashReader } from '../../src/domain/knowledge/hash-csv.ts'
+import { signatureReader } from '../../src/domain/knowledge/signature-hashes.ts'
 
 const [a, b] = ['a'.repeat(64), 'B'.repeat(64)]
 
-const read = (text: string, columns: HashColumns = {}): HashLine[] => text.split('\n').map(makeHashLineReader(columns))
+const read = (text: string, columns: HashColumns = {}): HashLine[] =>
+  text.split('\n').map(makeHashReader(columns).readLine)
 
 test('a file of hashes alone has no names', () => {
   assert.deepEqual(read(`\u{feff}${a}\r\n${b}`), [
@@ -55,7 +56,8 @@ test('names become one line of at most 200 characters', () => {
 })
 
 test('SHA-256 signatures of ClamAV are rows, and other hashes are not', () => {
-  assert.deepEqual(readSignature(`${a}:68:My.Malware`), { sha256: a, name: 'My.Malware.UNOFFICIAL' })
-  assert.deepEqual(readSignature(`${a}:*:My.Malware:73`), { sha256: a, name: 'My.Malware.UNOFFICIAL' })
-  assert.equal(readSignature('44d88612fea8a8f36de82e1278abb02f:68:Eicar'), undefined)
+  const { readLine } = signatureReader
+  assert.deepEqual(readLine(`${a}:68:My.Malware`), { sha256: a, name: 'My.Malware.UNOFFICIAL' })
+  assert.deepEqual(readLine(`${a}:*:My.Malware:73`), { sha256: a, name: 'My.Malware.UNOFFICIAL' })
+  assert.equal(readLine('44d88612fea8a8f36de82e1278abb02f:68:Eicar'), undefined)
 })

@@ -1,3 +1,5 @@
+import { type LineForm, maxNameLength } from './hash-rows.ts'
+
 /** A row of a list, or the reason why the line is not one; undefined for a line without a row, such as the header. */
 export type HashLine = { sha256: string; name: string | null } | { fault: string } | undefined
 
@@ -5,8 +7,15 @@ export type HashLine = { sha256: string; name: string | null } | { fault: string
 export type HashColumns = { hash?: string | undefined; name?: string | undefined }
 
 const isHash = (text: string | undefined) => text !== undefined && /^[0-9a-f]{64}$/i.test(text)
+const comma = 44
 const hashColumns = ['sha256', 'sha256_hash', 'hash_sha256', 'sha-256', 'hash']
-const maxNameLength = 200
+
+/** Reads the lines of a file of hashes. */
+export type HashReader = {
+  readLine(line: string): HashLine
+  /** The form that lines have by what was read; undefined before the first row. */
+  findForm(): LineForm | undefined
+}
 
 /** Thrown when the header does not have a column that was asked for. */
 export class ColumnMissing extends Error {}
@@ -15,10 +24,11 @@ export class ColumnMissing extends Error {}
  * Reads lines of CSV. Lines that begin with `#` are comments. The first other line is the header if it has no hash.
  * Without a name for it, the column of the hash is the first one with a hash, or a common name in the header.
  */
-export function makeHashLineReader(columns: HashColumns) {
+export function makeHashReader(columns: HashColumns): HashReader {
   let places: { hash: number | undefined; name: number | undefined } | undefined
+  let form: LineForm | undefined
 
-  return function readLine(line: string): HashLine {
+  function readLine(line: string): HashLine {
     const text = line.trim()
     if (text === '' || text.startsWith('#')) return undefined
     // Most lists are hashes alone, or are not quoted.
@@ -32,9 +42,11 @@ export function makeHashLineReader(columns: HashColumns) {
     places.hash ??= fields.findIndex(isHash)
     const sha256 = places.hash === -1 ? undefined : fields[places.hash]
     if (places.hash === -1) places.hash = undefined
+    else form ??= { separator: comma, hash: places.hash, name: places.name, suffix: '' }
     if (!isHash(sha256)) return { fault: 'there is no SHA-256 of 64 hexadecimal digits' }
     return { sha256: sha256 ?? '', name: places.name === undefined ? null : toName(fields[places.name]) }
   }
+  return { readLine, findForm: () => form }
 }
 
 function findPlaces(header: string[] | undefined, { hash, name }: HashColumns) {

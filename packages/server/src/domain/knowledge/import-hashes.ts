@@ -1,11 +1,12 @@
 import type { HashList, HashListStore } from '../ports/hash-list-store.ts'
 import { OperatorMistake } from '../problem.ts'
-import { ColumnMissing, type HashLine } from './hash-csv.ts'
+import { ColumnMissing, type HashReader } from './hash-csv.ts'
+import { newHashRows } from './hash-rows.ts'
 
-/** Hashes of one statement. */
-const batchSize = 5000
 /** A longer line is broken; a file without line ends must not fill the memory. */
 const maxLineBytes = 65_536
+const pieceBytes = 65_536
+const lineFeed = 10
 const maxShownFaults = 20
 
 type BrokenLine = { line: number; reason: string }
@@ -24,7 +25,7 @@ type Wanted = Pick<HashList, 'name' | 'verdict' | 'origin' | 'createdBy'>
 
 type Deps = {
   store: Pick<HashListStore, 'beginImport' | 'addHashes' | 'sortHashes' | 'activate' | 'abandon'>
-  readLine(line: string): HashLine
+  reader: HashReader
   /** Activates the list together with other changes, such as an entry in the audit log. */
   activate?(listId: string): Promise<{ list: HashList; replaced: HashList | undefined }>
   onProgress?(counts: { collected: number; broken: number; bytes: number }): void
@@ -60,16 +61,16 @@ function toEmptyMessage([first]: BrokenLine[]): string {
   return `The file has no SHA-256 hashes, so nothing was imported. ${reason}`
 }
 
-async function collect({ store, readLine, onProgress, signal }: Deps, listId: string, file: AsyncIterable<Buffer>) {
+async function collect({ store, reader, onProgress, signal }: Deps, listId: string, file: AsyncIterable<Buffer>) {
   const counts = { collected: 0, broken: 0, bytes: 0, brokenLines: [] as BrokenLine[] }
-  const hashes = Buffer.alloc(batchSize * 32)
-  let names: (string | null)[] = []
+  const rows = newHashRows()
+  const lines = newLineSplitter()
 
   const flush = async () => {
-    if (names.length === 0) return
-    await store.addHashes(listId, { hashes: hashes.subarray(0, names.length * 32), names })
-    counts.collected += names.length
-    names = []
+    if (rows.count() === 0) return
+    await store.addHashes(listId, rows.get())
+    counts.collected += rows.count()
+    rows.clear()
     onProgress?.(counts)
   }
 
@@ -78,55 +79,74 @@ async function collect({ store, readLine, onProgress, signal }: Deps, listId: st
     if (counts.brokenLines.length < maxShownFaults) counts.brokenLines.push({ line, reason })
   }
 
-  const countBytes = (bytes: number) => {
-    counts.bytes += bytes
+  const addLine = ({ bytes, from, end, number, isTooLong }: Line) => {
+    const form = isTooLong ? undefined : reader.findForm()
+    if (form !== undefined && rows.addPlain(bytes, from, end, form)) return
+    const row = isTooLong
+      ? { fault: 'the line is longer than 64 KB' }
+      : reader.readLine(bytes.toString('utf8', from, end))
+    if (row === undefined) return
+    if ('fault' in row) noteBroken(number, row.fault)
+    else rows.add(row.sha256, row.name)
   }
 
-  for await (const lines of readLines(file, countBytes)) {
+  for await (const chunk of file) {
     signal?.throwIfAborted()
-    for (const { number, text } of lines) {
-      const row = text === undefined ? { fault: 'the line is longer than 64 KB' } : readLine(text)
-      if (row === undefined) continue
-      if ('fault' in row) {
-        noteBroken(number, row.fault)
-        continue
-      }
-      hashes.write(row.sha256, names.length * 32, 'hex')
-      names.push(row.name)
-      if (names.length === batchSize) await flush()
+    counts.bytes += chunk.length
+    for (const line of lines.add(chunk)) {
+      addLine(line)
+      if (rows.isFull()) await flush()
     }
   }
+  for (const line of lines.end()) addLine(line)
   await flush()
   return counts
 }
 
-type Line = { number: number; text: string | undefined }
+/** The bytes of a line. There is one object for all lines, because there are millions of them. */
+type Line = { bytes: Buffer; from: number; end: number; number: number; isTooLong: boolean }
 
-/** The lines of each piece of the file. A line that is too long has no text. */
-async function* readLines(file: AsyncIterable<Buffer>, onBytes: (bytes: number) => void): AsyncGenerator<Line[]> {
-  let rest: Buffer = Buffer.alloc(0)
-  let number = 1
+/** Finds the lines of a file that arrives in pieces. The memory of a line is used again for later ones. */
+function newLineSplitter() {
+  const bytes = Buffer.alloc(maxLineBytes + pieceBytes)
+  const line: Line = { bytes, from: 0, end: 0, number: 0, isTooLong: false }
+  let length = 0
   let isTooLong = false
-  for await (const chunk of file) {
-    onBytes(chunk.length)
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    const lines: Line[] = []
+
+  const setLine = (from: number, end: number): Line => {
+    line.from = from
+    line.end = end
+    line.number++
+    line.isTooLong = isTooLong || end - from > maxLineBytes
+    isTooLong = false
+    return line
+  }
+
+  function* split(): Generator<Line> {
     let from = 0
-    for (let end = bytes.indexOf(10); end !== -1; end = bytes.indexOf(10, from)) {
-      const isLong = isTooLong || end - from > maxLineBytes
-      lines.push({ number, text: isLong ? undefined : bytes.toString('utf8', from, end) })
-      isTooLong = false
-      number++
+    for (;;) {
+      const end = bytes.indexOf(lineFeed, from)
+      if (end === -1 || end >= length) break
+      yield setLine(from, end)
       from = end + 1
     }
-    // A copy, because the file may read its next piece into the same memory.
-    rest = Buffer.from(bytes.subarray(from))
-    if (rest.length > maxLineBytes) {
-      isTooLong = true
-      rest = Buffer.alloc(0)
-    }
-    yield lines
+    bytes.copyWithin(0, from, length)
+    length -= from
+    if (length <= maxLineBytes) return
+    isTooLong = true
+    length = 0
   }
-  if (isTooLong) yield [{ number, text: undefined }]
-  else if (rest.length > 0) yield [{ number, text: rest.toString('utf8') }]
+
+  return {
+    *add(chunk: Buffer): Generator<Line> {
+      for (let at = 0; at < chunk.length; at += pieceBytes) {
+        length += chunk.copy(bytes, length, at, at + pieceBytes)
+        yield* split()
+      }
+    },
+    /** The last line, if no line feed follows it. */
+    *end(): Generator<Line> {
+      if (length > 0 || isTooLong) yield setLine(0, length)
+    },
+  }
 }

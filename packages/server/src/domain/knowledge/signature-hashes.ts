@@ -1,6 +1,6 @@
 import type { HashListStore } from '../ports/hash-list-store.ts'
 import type { SignatureStore } from '../ports/signature-store.ts'
-import { type HashLine, toName } from './hash-csv.ts'
+import { type HashLine, type HashReader, toName } from './hash-csv.ts'
 import { importHashes, NoHashes } from './import-hashes.ts'
 
 /**
@@ -19,7 +19,7 @@ export function makeSignatureHashes(deps: {
     const list = { name, verdict: 'bad', origin: 'signatures', createdBy: 'signatures' } as const
     try {
       if (file === undefined || !isUsedInScans) await hashLists.remove('signatures', name)
-      else await importHashes({ store: hashLists, readLine: readSignature }, list, signatures.readContent(file))
+      else await importHashes({ store: hashLists, reader: signatureReader }, list, signatures.readContent(file))
     } catch (error) {
       if (!(error instanceof NoHashes)) throw error
       await hashLists.remove('signatures', name)
@@ -27,10 +27,16 @@ export function makeSignatureHashes(deps: {
   }
 }
 
-/** Reads a line of ClamAV's hash signatures: `hash:size:name`. Lines with other hashes are no rows. */
-export function readSignature(line: string): HashLine {
-  const [hash = '', , text] = line.trim().split(':')
-  if (!/^[0-9a-f]{64}$/i.test(hash)) return undefined
-  const name = toName(text)
-  return { sha256: hash, name: name === null ? null : `${name}.UNOFFICIAL` }
+/** ClamAV adds this to the names of signatures that are not its own. */
+const suffix = '.UNOFFICIAL'
+
+/** Reads lines of ClamAV's hash signatures: `hash:size:name`. Lines with other hashes are no rows. */
+export const signatureReader: HashReader = {
+  readLine(line): HashLine {
+    const [hash = '', , text] = line.trim().split(':')
+    if (!/^[0-9a-f]{64}$/i.test(hash)) return undefined
+    const name = toName(text)
+    return { sha256: hash, name: name === null ? null : `${name}${suffix}` }
+  },
+  findForm: () => ({ separator: ':'.charCodeAt(0), hash: 0, name: 2, suffix }),
 }

@@ -24,8 +24,11 @@ export type KnownHash = {
 /** The imported lists that are active: which verdicts they have, and a text that changes whenever one of them does. */
 export type ActiveHashLists = { verdicts: HashVerdict[]; version: string }
 
-/** Hashes, 32 bytes each, with as many names. */
-type HashBatch = { hashes: Buffer; names: (string | null)[] }
+/**
+ * Rows as lines: `\x`, the 64 hexadecimal digits of the hash, a tab, and the name in UTF-8, empty for none. Names have no
+ * control characters.
+ */
+type HashBatch = { rows: Buffer; count: number }
 
 /** Lists of known hashes, of up to many millions of rows. */
 export type HashListStore = {
