@@ -1,14 +1,15 @@
 import { hash, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import pg from 'pg'
+import { openAdmissionStore, openSmallStore, type Scanned } from './bare-records.ts'
 
 /**
  * The minimum work of a synchronous malware scan: reads the form, computes both hashes, asks clamd, and, with the
- * address of a database, charges an account and stores the result, in one small statement for all scans that wait. No
- * key, no limits, no types, no containers, no cache, no encryption, no log.
+ * address of a database, charges an account and stores the result: in one small statement for all scans that wait, or,
+ * with the word `admission`, as Assay does. No types, no containers, no cache, no encryption, no log; no key and no
+ * limits without the admission.
  */
-const [socket = '', databaseUrl] = process.argv.slice(2)
+const [socket = '', databaseUrl, records] = process.argv.slice(2)
 /** Above this, a scan has a connection of its own: clamd reads one command of a session after the other. */
 const sessionBytes = 256 * 1024
 const sessions: (Session | undefined)[] = Array.from({ length: 16 })
@@ -84,51 +85,11 @@ function toStream(content: Buffer): Buffer[] {
   return content.length < 4096 ? [Buffer.concat(parts)] : parts
 }
 
-type Scanned = { id: string; sha256: string; body: string; done(): void }
-const client = databaseUrl === undefined ? undefined : new pg.Client({ connectionString: databaseUrl })
-let batch: Scanned[] = []
-let isBusy = false
-
-if (client !== undefined) {
-  await client.connect()
-  await client.query(`
-    create table accounts (id int primary key, remaining bigint not null, used bigint not null);
-    insert into accounts values (1, 1000000000, 0);
-    create table results (id uuid primary key, at timestamptz default now(), sha256 bytea, body text)`)
-}
-
-const store = (id: string, sha256: string, body: string) =>
-  new Promise<void>((done) => {
-    batch.push({ id, sha256, body, done })
-    void storeBatch().catch(end)
-  })
-
-async function storeBatch() {
-  if (isBusy) return
-  isBusy = true
-  while (batch.length > 0) {
-    const scans = batch
-    batch = []
-    const { rowCount } = (await client?.query({
-      name: 'store',
-      text: `with charge as (update accounts set remaining = remaining - $1, used = used + $1
-        where id = 1 and remaining >= $1 returning id)
-      insert into results (id, sha256, body) select scan.* from charge, unnest($2::uuid[], $3::bytea[], $4::text[]) scan`,
-      values: [
-        scans.length,
-        scans.map(({ id }) => id),
-        scans.map(({ sha256 }) => Buffer.from(sha256, 'hex')),
-        scans.map(({ body }) => body),
-      ],
-    })) ?? { rowCount: 0 }
-    if (rowCount !== scans.length) throw new Error('The account has no credits left')
-    for (const { done } of scans) done()
-  }
-  isBusy = false
-}
+const openStore = records === 'admission' ? openAdmissionStore : openSmallStore
+const store = databaseUrl === undefined ? undefined : await openStore(databaseUrl, end)
 
 const server = createServer((request, response) => {
-  const createdAt = new Date().toISOString()
+  const createdAt = new Date()
   const chunks: Buffer[] = []
   request.on('data', (chunk) => chunks.push(chunk))
   request.on('end', async () => {
@@ -137,20 +98,29 @@ const server = createServer((request, response) => {
     const content = form.subarray(form.indexOf('\r\n\r\n') + 4, form.length - boundary.length - 8)
     const scan = content.length > sessionBytes ? scanAlone : getSession()
     const scanning = scan(content)
-    const [sha1, sha256] = [hash('sha1', content), hash('sha256', content)]
+    // While clamd scans.
+    const hashes = { hash_sha1: hash('sha1', content), hash_sha256: hash('sha256', content) }
     const reply = await scanning
-    const id = randomUUID()
-    const body = JSON.stringify({
-      id,
-      scan_type: 'malware',
+    const completedAt = new Date()
+    const scanned: Omit<Scanned, 'body'> = {
+      id: randomUUID(),
       status: reply.endsWith('OK') ? 'clean' : reply.endsWith('FOUND') ? 'threat' : 'error',
+      contentLength: content.length,
+      hashes,
+      createdAt,
+      completedAt,
+    }
+    const body = JSON.stringify({
+      id: scanned.id,
+      scan_type: 'malware',
+      status: scanned.status,
       content_length: content.length,
       signals: [],
-      metadata: { hash_sha1: sha1, hash_sha256: sha256 },
-      created_at: createdAt,
-      completed_at: new Date().toISOString(),
+      metadata: hashes,
+      created_at: createdAt.toISOString(),
+      completed_at: completedAt.toISOString(),
     })
-    if (client !== undefined) await store(id, sha256, body)
+    await store?.({ ...scanned, body })
     const length = Buffer.byteLength(body)
     response.writeHead(201, { 'content-type': 'application/json', 'content-length': length }).end(body)
   })
