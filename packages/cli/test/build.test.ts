@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { imageFormats, maxContentBytes, maxFileNameLength } from '@assay/contract'
 import { alreadyTested } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
 import { versionText } from '../src/command-line/commands.ts'
 import { imageExtensions, limits, maxNameLength } from '../src/scanning/limits.ts'
-import { newEnv, openDir } from './run-cli.ts'
+import { testPipelines } from './pipeline-rules.ts'
+import { newEnv } from './run-cli.ts'
 
 const packages = new URL('../../', import.meta.url).pathname
 const service = getSharedService()
@@ -19,33 +21,46 @@ test('the limits equal those of the contract', () => {
   assert.deepEqual(imageExtensions, Object.values(imageFormats).flat())
 })
 
-test('the packed file installs by itself, as documented, and runs', { skip: alreadyTested }, async (t) => {
-  const dir = openDir(t)
-  // The build uses the types of Node 18, so it fails if the code uses anything newer.
-  const build = ['../../scripts/build-package.ts', join(dir, 'dist')]
-  execFileSync(process.execPath, build, { cwd: `${packages}cli`, stdio: 'pipe' })
-  execFileSync('npm', ['pack', './dist'], { cwd: dir, stdio: 'pipe' })
-  rmSync(join(dir, 'dist'), { recursive: true })
-  const install = ['install', '--global', '--offline', '--prefix', dir, `./assay-cli-${versionText}.tgz`]
-  execFileSync('npm', install, { cwd: dir, stdio: 'pipe' })
-  const root = join(dir, 'lib/node_modules/@assay/cli')
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  assert.deepEqual(manifest.dependencies, { '@assay/client': manifest.version })
-  assert.equal(manifest.version, versionText)
-  assert.equal(manifest.private, undefined)
-  for (const name of readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'))) {
-    assert.doesNotMatch(
-      readFileSync(join(root, name), 'utf8'),
-      /from '[^']*\.ts'|import\('[^']*\.ts'\)|@assay\/contract/,
-      name,
-    )
-  }
-  const { api_key: apiKey } = await service.createAccount()
-  writeFileSync(join(dir, 'a.txt'), 'good morning')
-  const env = newEnv(dir, { ASSAY_URL: service.url, ASSAY_API_KEY: apiKey })
-  const run = (...args: string[]) =>
-    execFileSync(join(dir, 'bin/assay-scan'), args, { cwd: dir, env, encoding: 'utf8' })
-  assert.equal(run('--version'), `assay-scan ${versionText}\n`)
-  assert.equal(run('--no-summary', 'a.txt'), 'a.txt: OK\n')
-  assert.match(run('me'), /^Service /)
+describe('the packed file', { skip: alreadyTested }, () => {
+  let dir = ''
+  let tarball = ''
+  let env: NodeJS.ProcessEnv = {}
+  before(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'assay-cli-'))
+    // The build uses the types of Node 18, so it fails if the code uses anything newer.
+    const build = ['../../scripts/build-package.ts', join(dir, 'dist')]
+    execFileSync(process.execPath, build, { cwd: `${packages}cli`, stdio: 'pipe' })
+    execFileSync('npm', ['pack', './dist'], { cwd: dir, stdio: 'pipe' })
+    rmSync(join(dir, 'dist'), { recursive: true })
+    tarball = join(dir, `assay-cli-${versionText}.tgz`)
+    const { api_key: apiKey } = await service.createAccount()
+    env = newEnv(dir, { ASSAY_URL: service.url, ASSAY_API_KEY: apiKey })
+  })
+  after(() => rmSync(dir, { recursive: true, force: true }))
+
+  test('installs by itself, as documented, and runs', () => {
+    const install = ['install', '--global', '--offline', '--prefix', dir, tarball]
+    execFileSync('npm', install, { cwd: dir, stdio: 'pipe' })
+    const root = join(dir, 'lib/node_modules/@assay/cli')
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    assert.deepEqual(manifest.dependencies, { '@assay/client': manifest.version })
+    assert.equal(manifest.version, versionText)
+    assert.equal(manifest.private, undefined)
+    const scripts = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'))
+    for (const name of scripts) {
+      assert.doesNotMatch(
+        readFileSync(join(root, name), 'utf8'),
+        /from '[^']*\.ts'|import\('[^']*\.ts'\)|@assay\/contract/,
+        name,
+      )
+    }
+    writeFileSync(join(dir, 'a.txt'), 'good morning')
+    const run = (...args: string[]) =>
+      execFileSync(join(dir, 'bin/assay-scan'), args, { cwd: dir, env, encoding: 'utf8' })
+    assert.equal(run('--version'), `assay-scan ${versionText}\n`)
+    assert.equal(run('--no-summary', 'a.txt'), 'a.txt: OK\n')
+    assert.match(run('me'), /^Service /)
+  })
+
+  describe('in pipelines', () => testPipelines({ dir: () => dir, tarball: () => tarball, env: () => env }))
 })
