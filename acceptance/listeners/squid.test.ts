@@ -63,7 +63,7 @@ describe('downloads through Squid', { skip: lacking || alreadyTested }, () => {
   /** The origin server is in this process, which must not wait for curl. */
   function download(path: string): Promise<{ code: number; body: Buffer; status: string }> {
     const url = `http://127.0.0.1:${(origin.address() as AddressInfo).port}${path}`
-    const args = ['-sS', '--noproxy', '', '-x', proxy, '--max-time', '60', '-w', '%{stderr}%{http_code}', url]
+    const args = ['-sS', '--noproxy', '', '-x', proxy, '--max-time', '120', '-w', '%{stderr}%{http_code}', url]
     return new Promise((resolve) =>
       execFile('curl', args, { encoding: 'buffer', maxBuffer: 2 ** 28 }, (error, body, stderr) =>
         resolve({ code: error === null ? 0 : Number(error.code), body, status: stderr.toString().slice(-3) }),

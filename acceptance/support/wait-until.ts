@@ -2,7 +2,7 @@
 const pauseMs = { min: 10, max: 150 }
 
 /** Waits until a condition holds. Tests wait with this function and never for a fixed time. */
-export async function waitUntil(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 60_000) {
+export async function waitUntil(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 120_000) {
   // Not Date.now(), whose clock some tests mock.
   const startedAt = performance.now()
   while (!(await holds())) {

@@ -16,6 +16,8 @@ const program = fileURLToPath(import.meta.resolve('./main.ts'))
 const endMs = 5000
 /** Time in which a process must confirm a connection; then the copy of this process is closed. */
 const confirmMs = 10_000
+/** Time that a connection waits for a process to be ready. The start of one takes seconds on a busy machine. */
+const waitMs = 60_000
 /** Pause before a process is replaced that has ended without becoming ready; it doubles with each further one. */
 const pauseMs = { first: 500, most: 10_000 }
 
@@ -172,10 +174,12 @@ function makeDistribution() {
     const id = ++lastId
     const next = processes[id % processes.length]
     if (next === undefined) {
+      socket.setTimeout(waitMs)
       waiting.add(socket)
       socket.once('close', () => waiting.delete(socket))
       return
     }
+    socket.setTimeout(confirmMs)
     const message: ControlMessage = { connection: id }
     next.passed.set(id, socket)
     socket.once('close', () => next.passed.delete(id))
@@ -190,8 +194,8 @@ function makeDistribution() {
 
   return {
     pass(socket: Socket) {
-      // The process may have received the connection nevertheless, and then keeps its own copy.
-      socket.setTimeout(confirmMs, () => socket.destroy())
+      // A process may have received the connection nevertheless, and then keeps its own copy.
+      socket.once('timeout', () => socket.destroy())
       pass(socket)
     },
     add(ready: HttpProcess) {
