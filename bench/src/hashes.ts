@@ -5,21 +5,25 @@ import { once } from 'node:events'
 import { createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
 import { openEmbedded } from '../../packages/server/src/database/embedded/open-embedded.ts'
 import { makeHashListStore } from '../../packages/server/src/database/hash-list-store.ts'
 import { makeRevisionStore } from '../../packages/server/src/database/revision-store.ts'
 import { decideRevision, makeRevisionBody } from '../../packages/server/src/domain/knowledge/revise.ts'
+import { newScanId } from '../../packages/server/src/domain/scans/scan.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
+import { newTestScan } from '../../packages/server/test/support/test-stores.ts'
+import { readCpuSeconds } from './processes.ts'
 import type { Row } from './results.ts'
 import { openArchive } from './stored-archive.ts'
 
 const size = Number(process.env.ASSAY_BENCH_HASHES ?? 5_000_000)
-const results = 100_000
+const results = Number(process.env.ASSAY_BENCH_RESULTS ?? 100_000)
 const lookups = 20_000
 const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
 const megabyte = 1024 * 1024
 
-/** Import and lookup of a list of 5 million hashes, and its comparison with 100,000 results. */
+/** Import and lookup of a list of 5 million hashes, its comparison with stored results, and the cost of storing one. */
 export async function benchHashes(): Promise<Row[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   const log = makeLogger({ level: 'warn', region: 'bench' })
@@ -48,6 +52,7 @@ export async function benchHashes(): Promise<Row[]> {
     await store.sortHashes(id)
     await store.activate(id)
     const small = await revise(archive.database, 1)
+    const stored64 = await compareStoring(archive)
     return [
       {
         what: `import of ${size} hashes`,
@@ -79,6 +84,13 @@ export async function benchHashes(): Promise<Row[]> {
       },
       toRevisionRow(`the list of ${size} hashes, 2 of them stored`, large),
       toRevisionRow('a list of one hash', small),
+      {
+        what: 'cost of a stored result for PostgreSQL, in batches of 64',
+        ours: toCost(stored64.plain),
+        against: `with an index by hash: ${toCost(stored64.indexed)}`,
+        ratio: stored64.plain.microseconds / stored64.indexed.microseconds,
+        wanted: '',
+      },
     ]
   } finally {
     await archive.close()
@@ -87,9 +99,12 @@ export async function benchHashes(): Promise<Row[]> {
   }
 }
 
-const toRevisionRow = (what: string, ms: number): Row => ({
+const toCost = ({ microseconds, walBytes }: Cost) =>
+  `${microseconds.toFixed(0)} \u00b5s of processor time, ${walBytes.toFixed(0)} bytes of WAL`
+
+const toRevisionRow = (what: string, { ms, cpuSeconds }: { ms: number; cpuSeconds: number }): Row => ({
   what: `revision of ${results} results by ${what}`,
-  ours: `${ms.toFixed(0)} ms`,
+  ours: `${(ms / 1000).toFixed(1)} s, of them ${cpuSeconds.toFixed(1)} s of processor time of PostgreSQL`,
   against: '',
   ratio: undefined,
   wanted: '',
@@ -169,10 +184,21 @@ async function timeEmpty(run: () => Promise<unknown>): Promise<number[]> {
 
 const toPercentile = (sorted: number[], share: number) => (sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(2)
 
+type Pool = Awaited<ReturnType<typeof openArchive>>['database']['pool']
+
+/** Processor time so far of the connections of this database. */
+async function readPostgresSeconds(pool: Pool): Promise<number> {
+  const { rows } = await pool.query<{ pid: number }>(
+    'select pid from pg_stat_activity where datname = current_database()',
+  )
+  return rows.reduce((sum, { pid }) => sum + readCpuSeconds(pid), 0)
+}
+
 /** Does the work that is due, as the worker does, and returns how long it took. */
-async function revise(database: Parameters<typeof makeHashListStore>[0], expected: number): Promise<number> {
+async function revise(database: Parameters<typeof makeHashListStore>[0], expected: number) {
   const revisions = makeRevisionStore({ ...database, decide: decideRevision, makeBody: makeRevisionBody })
   const startedAt = performance.now()
+  const cpuBefore = await readPostgresSeconds(database.pool)
   const [claimed] = await revisions.claim(600_000)
   assert(claimed)
   let revised = 0
@@ -182,5 +208,40 @@ async function revise(database: Parameters<typeof makeHashListStore>[0], expecte
     if (piece.state === 'done') break
   }
   assert.equal(revised, expected)
-  return performance.now() - startedAt
+  return {
+    ms: performance.now() - startedAt,
+    cpuSeconds: (await readPostgresSeconds(database.pool)) - cpuBefore,
+  }
+}
+
+type Cost = { microseconds: number; walBytes: number }
+
+/** Stores results as scans do, without and with an index that would find results by their hash. */
+async function compareStoring({ database, keyDigest }: Awaited<ReturnType<typeof openArchive>>) {
+  const { pool } = database
+  const gate = makeAdmissionGate({ pool })
+  const store = () => {
+    const [now, hash] = [new Date(), randomBytes(32).toString('hex')]
+    const metadata = { hash_sha1: hash.slice(0, 40), hash_sha256: hash }
+    const scan = newTestScan({ id: newScanId(now), status: 'clean', signals: [], completedAt: now, metadata })
+    return gate.admit({ keyDigest, countsRequest: false, scan })
+  }
+  const measure = async (): Promise<Cost> => {
+    for (let n = 0; n < 20; n++) await Promise.all(Array.from({ length: 64 }, store))
+    const readWal = async () =>
+      (await pool.query<{ at: number }>(`select pg_current_wal_insert_lsn() - '0/0' as at`)).rows[0]?.at ?? 0
+    const [cpu, wal] = [await readPostgresSeconds(pool), Number(await readWal())]
+    const batches = 400
+    for (let n = 0; n < batches; n++) await Promise.all(Array.from({ length: 64 }, store))
+    const count = batches * 64
+    return {
+      microseconds: (((await readPostgresSeconds(pool)) - cpu) * 1e6) / count,
+      walBytes: (Number(await readWal()) - wal) / count,
+    }
+  }
+  const plain = await measure()
+  await pool.query(
+    `create index bench_hash on scans (hashtextextended(metadata ->> 'hash_sha256', 0), id) where kind = 'malware'`,
+  )
+  return { plain, indexed: await measure() }
 }

@@ -111,7 +111,7 @@ export function makeHashListStore({ pool }: { pool: Pool }): HashListStore {
       const removed = await listRows<{ id: string }>(
         pool,
         `select id::text from hash_lists
-         where state = 'removed' and not exists (select from revision_work where list_id = hash_lists.id)`,
+         where state = 'removed' and not exists (select from revision_work where hash_lists.id = any(list_ids))`,
       )
       let deleted = 0
       for (const { id } of removed) {
@@ -173,7 +173,7 @@ async function removeActive(client: Queryable, origin: string, name: string): Pr
 
 /** Lets workers revise the results with the hashes of the list, and nodes read anew which lists there are. */
 async function noteChange(client: Queryable, listId: string) {
-  await changeRows(client, 'insert into revision_work (list_id) values ($1)', [listId])
+  await changeRows(client, 'insert into revision_work (list_ids) values (array[$1::bigint])', [listId])
   await sendInTransaction(client, 'hash-lists')
 }
 

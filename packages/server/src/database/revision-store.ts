@@ -87,12 +87,31 @@ export function makeRevisionStore({ pool, decide, makeBody }: Deps): RevisionSto
 
 const toColumns = (leases: RevisionLease[]) => [leases.map(({ id }) => id), leases.map(({ token }) => token)]
 
+/** SQL for work of which nothing was done or tried yet. */
+const isNew = (work: string) =>
+  `(${work}.pass = 1 and ${work}.held_until is null and ${work}.after_scan is null and ${work}.signature_file is null)`
+
+/**
+ * New work takes all other new work along, because every walk reads all results. Work that has failed walks alone, so
+ * that it holds up no other.
+ */
 const claimWork = `
-update revision_work set lease_token = gen_random_uuid(), held_until = now() + $1::float8 * interval '1 millisecond'
-where id = (
-  select id from revision_work where held_until is null or held_until <= now()
+with due as (
+  select id, ${isNew('revision_work')} as is_new from revision_work
+  where (held_until is null or held_until <= now())
+    and not exists (select from revision_work where lease_token is not null and held_until > now())
   order by held_until nulls first, id limit 1
-) and not exists (select from revision_work where lease_token is not null and held_until > now())
+),
+joined as (
+  delete from revision_work as other using due
+  where is_new and other.id <> due.id and ${isNew('other')}
+  returning list_ids, hashes, created_at
+)
+update revision_work set lease_token = gen_random_uuid(), held_until = now() + $1::float8 * interval '1 millisecond',
+  list_ids = list_ids || array(select unnest(list_ids) from joined),
+  hashes = hashes || array(select unnest(hashes) from joined),
+  created_at = least(created_at, (select min(created_at) from joined))
+where id = (select id from due)
 returning id::text, lease_token as token, signature_file as "signatureFile"
 `
 
@@ -103,9 +122,8 @@ async function runPiece(
 ): Promise<RevisionPiece> {
   const work = await findRow<WorkRow>(
     client,
-    `select id::text, list_id::text as "listId", hashes, pass, created_at as "createdAt",
-       after_sha256 as "afterSha256", after_scan as "afterScan",
-       coalesce((select hash_lists.hashes from hash_lists where hash_lists.id = list_id), 0)::float8 as "listHashes",
+    `select id::text, list_ids::text[] as "listIds", array(select encode(unnest(hashes), 'hex')) as hashes, pass,
+       created_at as "createdAt", after_scan as "afterScan",
        date_trunc('milliseconds', now()) as now
      from revision_work where id = $1 and lease_token = $2 for update`,
     [id, token],
@@ -159,18 +177,13 @@ async function record(client: Queryable, revised: Revised[], at: Date, makeBody:
 
 async function moveOn(client: Queryable, { id, pass }: WorkRow, piece: Piece): Promise<'more' | 'done'> {
   if (!piece.isLast) {
-    const { afterSha256, afterScan } = piece
-    await changeRows(client, 'update revision_work set after_sha256 = $2, after_scan = $3 where id = $1', [
-      id,
-      afterSha256,
-      afterScan,
-    ])
+    await changeRows(client, 'update revision_work set after_scan = $2 where id = $1', [id, piece.afterScan])
     return 'more'
   }
   if (pass === 1) {
     await changeRows(
       client,
-      `update revision_work set pass = 2, after_sha256 = null, after_scan = null, lease_token = null,
+      `update revision_work set pass = 2, after_scan = null, lease_token = null,
          held_until = now() + ${secondPassAfter}
        where id = $1`,
       [id],

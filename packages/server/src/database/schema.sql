@@ -500,17 +500,16 @@ CREATE INDEX remote_scans_storage ON public.remote_scans USING btree (storage_ke
 
 create table revision_work (
   id bigint not null generated always as identity,
-  list_id bigint,
-  hashes bytea[],
+  list_ids bigint[] not null default '{}'::bigint[],
+  hashes bytea[] not null default '{}'::bytea[],
   signature_file text,
   created_at timestamp with time zone not null default now(),
   pass smallint not null default 1,
-  after_sha256 bytea,
   after_scan uuid,
   held_until timestamp with time zone,
   lease_token uuid,
   constraint revision_work_pkey PRIMARY KEY (id),
-  constraint revision_work_check CHECK ((num_nonnulls(list_id, hashes, signature_file) = 1)),
+  constraint revision_work_check CHECK (((signature_file IS NULL) = ((cardinality(list_ids) + cardinality(hashes)) > 0))),
   constraint revision_work_check1 CHECK (((lease_token IS NULL) OR (held_until IS NOT NULL)))
 );
 
@@ -546,13 +545,11 @@ create table scans (
   key_id uuid,
   ledger_id bigint,
   balance integer,
-  hash_key bigint default hashtextextended((metadata ->> 'hash_sha256'::text), (0)::bigint),
   constraint scans_pkey PRIMARY KEY (id)
 ) partition by range (id);
 
 CREATE INDEX scans_account ON ONLY public.scans USING btree (account_id, created_at);
 CREATE INDEX scans_completed ON ONLY public.scans USING brin (completed_at);
-CREATE INDEX scans_hash ON ONLY public.scans USING btree (hash_key, id) WHERE (kind = 'malware'::text);
 
 create table sign_in_failures (
   subject text not null,

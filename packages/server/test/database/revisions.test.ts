@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { makeListStore } from '../../src/database/console/list-store.ts'
 import { makeHashListStore } from '../../src/database/hash-list-store.ts'
-import { seekResults } from '../../src/database/revision-statements.ts'
+import { findKnown } from '../../src/database/revision-statements.ts'
 import { makeRevisionStore } from '../../src/database/revision-store.ts'
 import { toScanIdAt } from '../../src/database/scan-partitions.ts'
 import { makeSignatureStore } from '../../src/database/signature-store.ts'
@@ -298,7 +298,7 @@ describe('revisions', () => {
     assert.equal(await countDeliveries(id), 1)
   })
 
-  test('several workers revise each result once, also a hash with more results than a piece', async () => {
+  test('several workers revise each result once, also with more results than a piece', async () => {
     const hash = toHash('seven')
     const first = await addResult(hash)
     await query(
@@ -308,6 +308,16 @@ describe('revisions', () => {
        from scans cross join generate_series(1, 4500) as n where id = $1`,
       [first],
     )
+    // More results than a piece reads lie between the first and the last one with the hash.
+    await query(
+      `insert into scans (id, account_id, kind, mode, status, region, content_length, content_type, metadata, completed_at)
+       select (substring(id::text, 1, 24) || lpad(to_hex(n), 12, '0'))::uuid, account_id, kind, mode, status, region,
+         content_length, content_type, '{"hash_sha256": "other"}', now()
+       from scans cross join generate_series(5001, 25000) as n where id = $1`,
+      [first],
+    )
+    await waitFor(async () => newScanId(new Date()).slice(0, 13) > first.slice(0, 13))
+    await addResult(hash)
     await addList([hash, ...Array.from({ length: 1500 }, () => randomBytes(32).toString('hex'))])
     await addList([hash])
     const counts = await Promise.all([work(), work(openRevisions()), work(openRevisions())])
@@ -318,34 +328,67 @@ describe('revisions', () => {
     }
     assert.equal(
       counts.reduce((sum, count) => sum + count, 0),
-      4501,
+      4502,
     )
     const [row] = await query<{ revisions: number; scans: number }>(
       `select count(*)::int as revisions, count(distinct scan_id)::int as scans from scan_revisions
        where scan_id in (select id from scans where metadata ->> 'hash_sha256' = $1)`,
       [hash],
     )
-    assert.deepEqual(row, { revisions: 4501, scans: 4501 })
+    assert.deepEqual(row, { revisions: 4502, scans: 4502 })
   })
 
-  test('a large list is compared result by result', async () => {
-    const hash = toHash('eight')
-    const id = await addResult(hash)
-    const many = Array.from({ length: 20_001 }, () => randomBytes(32).toString('hex'))
-    await addList([...many, hash])
-    assert.equal(await work(), 1)
-    assert.equal((await listOf(id)).length, 1)
+  test('all new changes are one walk over the results, and a change that failed walks alone', async () => {
+    await query('delete from revision_work')
+    const [ofList, ofEntry, ofFailed] = ['nine', 'ten', 'eleven'].map(toHash)
+    const ids = [await addResult(ofList ?? ''), await addResult(ofEntry ?? ''), await addResult(ofFailed ?? '')]
+    await addList([ofFailed ?? ''])
+    const [failed] = await revisions.claim(leaseMs)
+    assert(failed)
+    await revisions.postpone(failed)
+    await query(`update revision_work set held_until = now() - interval '1 second'`)
+    await addList([ofList ?? ''])
+    await addList([toHash('twelve')])
+    await entries.addEntry({ ...entry, id: newScanId(new Date()), list: 'block', value: ofEntry ?? '' })
+    const [claimed] = await revisions.claim(leaseMs)
+    assert(claimed)
+    const rows = await query<{ id: string; lists: number; hashes: number; isClaimed: boolean }>(
+      `select id::text, cardinality(list_ids) as lists, cardinality(hashes) as hashes,
+         lease_token is not null as "isClaimed" from revision_work order by revision_work.id`,
+    )
+    assert.deepEqual(rows, [
+      { id: failed.id, lists: 1, hashes: 0, isClaimed: false },
+      { id: claimed.id, lists: 2, hashes: 1, isClaimed: true },
+    ])
+    await revisions.release([claimed])
+    assert.equal(await work(), 3)
+    for (const id of ids) assert.equal((await listOf(id)).length, 1)
+    // The second pass is one walk too.
+    assert.equal((await query('select from revision_work where pass = 2')).length, 2)
   })
 
-  test('results are found by an index of their hash', async () => {
-    const rows = await query<{ 'QUERY PLAN': string }>(`explain ${seekResults}`, [
-      [Buffer.alloc(32), Buffer.alloc(32, 1)],
+  test('nothing is stored or indexed for revisions with a result', async () => {
+    const indexes = await query<{ name: string }>(
+      `select indexname as name from pg_indexes where tablename = 'scans' order by 1`,
+    )
+    assert.deepEqual(
+      indexes.map(({ name }) => name),
+      ['scans_account', 'scans_completed', 'scans_pkey'],
+    )
+  })
+
+  test('a piece reads its results by their ids, and searches hashes in a hash table', async () => {
+    const rows = await query<{ 'QUERY PLAN': string }>(`explain ${findKnown}`, [
+      toScanIdAt(new Date(0)),
+      toScanIdAt(new Date()),
       null,
-      null,
-      2001,
+      [toHash('one')],
+      ['1'],
     ])
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
-    assert.match(plan, /Index Cond: \(hash_key = ANY/)
+    assert.match(plan, /Index Cond: \(\(id > /)
+    assert.match(plan, /hashed SubPlan/)
+    assert.match(plan, /Index Cond: \(\(list_id = work.list_id\) AND \(sha256 = /)
     assert.doesNotMatch(plan, /Seq Scan on scans/)
   })
 

@@ -166,15 +166,10 @@ create table scans (
   -- The row of a scan is its own debit: its number among the rows of the ledger, and the credits that were left. Null
   -- when nothing was charged.
   ledger_id bigint,
-  balance integer,
-  -- A short key of the SHA-256 of the content. The index on it is less than half as large as one on the whole hash;
-  -- statements compare the whole hash of the few rows that it finds.
-  hash_key bigint generated always as (hashtextextended(metadata ->> 'hash_sha256', 0)) stored
+  balance integer
 ) partition by range (id);
 
 create index scans_account on scans (account_id, created_at);
--- Finds the results of a hash when new knowledge about it arrives.
-create index scans_hash on scans (hash_key, id) where kind = 'malware';
 -- Finds results that are old enough to be deleted. Rows are completed roughly in the order in which they were inserted,
 -- so a BRIN index suffices and costs almost nothing to maintain.
 create index scans_completed on scans using brin (completed_at);
@@ -685,24 +680,24 @@ create table listed_hashes (
   autovacuum_vacuum_scale_factor = 0.05
 );
 
--- Changes of what is known about hashes, whose results are still to be found. One is worked on at a time.
+-- Changes of what is known about hashes, whose results are still to be found. Workers read all results for one row at a
+-- time; rows of which nothing is done yet become one row then.
 create table revision_work (
   id bigint generated always as identity primary key,
-  -- The change concerns the hashes of a list, which became active or was removed, or these hashes.
-  list_id bigint,
-  hashes bytea[],
+  -- The changes concern the hashes of these lists, which became active or were removed, and these hashes.
+  list_ids bigint[] not null default '{}',
+  hashes bytea[] not null default '{}',
   -- The change concerns a file of hash signatures, which becomes a list of its own.
   signature_file text,
   created_at timestamptz not null default now(),
   -- The second pass finds results of scans that were running during the change.
   pass smallint not null default 1,
-  -- How far the pass is: the last hash of the list, or the last scan.
-  after_sha256 bytea,
+  -- How far the pass is: the last scan that was read.
   after_scan uuid,
   -- No worker may claim the work before this time: a worker has leased it (then lease_token is set), or it pauses.
   held_until timestamptz,
   lease_token uuid,
-  check (num_nonnulls(list_id, hashes, signature_file) = 1),
+  check ((signature_file is null) = (cardinality(list_ids) + cardinality(hashes) > 0)),
   check (lease_token is null or held_until is not null)
 );
 
