@@ -28,9 +28,8 @@ const remoteScansPerCore = 64
 
 /** Opens what nodes share: notifications, and the remote scans that an API node asks a worker for. */
 export function openRemoteScans(config: Config, { database, contents, kinds, listClaimedKinds, log }: Deps) {
-  const { databaseUrl } = config
-  const notifications =
-    databaseUrl === undefined ? newNoNotifications() : openNotifications({ url: databaseUrl, pool: database.pool, log })
+  const isAlone = config.databaseUrl === undefined
+  const notifications = openNotificationsOf(database, { isAlone, log })
   const resultWaiters = makeResultWaiters()
   notifications.on('completed', (ids) => ids.forEach(resultWaiters.notify))
   const remoteScans = makeRemoteScanStore({
@@ -57,7 +56,7 @@ export function openRemoteScans(config: Config, { database, contents, kinds, lis
     },
     /** For a node that scans. No other node can use the embedded database, so there are no remote scans on it. */
     openWorker(scanner: Scanner) {
-      if (databaseUrl === undefined) return undefined
+      if (isAlone) return undefined
       const run = makeRunRemoteScan({
         remoteScans,
         contents,
@@ -78,5 +77,11 @@ export function openRemoteScans(config: Config, { database, contents, kinds, lis
   }
 }
 
-/** Notifications of a node that is alone on its embedded database: there is no other node to notify. */
-const newNoNotifications = () => ({ send: () => {}, on: () => {}, isListening: () => true, close: async () => {} })
+/**
+ * A node that is alone on its embedded database sends nothing, because there is no other node. It listens, because
+ * commands of the operator change lists, signatures and sources in processes of their own.
+ */
+function openNotificationsOf({ url, pool }: Database, { isAlone, log }: { isAlone: boolean; log: Logger }) {
+  const notifications = openNotifications({ url, pool, log })
+  return isAlone ? { ...notifications, send: () => {} } : notifications
+}

@@ -5,7 +5,13 @@ import { findRow, inTransaction, type Queryable } from './query.ts'
 import { type DatabaseWatch, watchDatabase } from './watch-database.ts'
 
 /** `clock` is the database's: every time that other nodes read is its time, not that of this machine. */
-export type Database = { pool: pg.Pool; watch: DatabaseWatch; clock: DatabaseClock; close(): Promise<void> }
+export type Database = {
+  url: string
+  pool: pg.Pool
+  watch: DatabaseWatch
+  clock: DatabaseClock
+  close(): Promise<void>
+}
 
 const oldestMajor = 15
 
@@ -64,7 +70,7 @@ export async function openDatabase(deps: {
     await close()
     throw error
   }
-  return { pool, watch, clock, close }
+  return { url: deps.url, pool, watch, clock, close }
 }
 
 async function requireVersion(pool: pg.Pool) {
