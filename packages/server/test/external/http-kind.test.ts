@@ -8,7 +8,7 @@ import { test as nodeTest, type TestContext } from 'node:test'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { ContentRefused } from '../../src/engines/external/adapter.ts'
 import { newContent } from '../scans/scan-support.ts'
-import { findMistakes, openAdapter } from './external-support.ts'
+import { findMistakes, newExternalEngine, openAdapter } from './external-support.ts'
 import { newCertificate, openServer } from './servers.ts'
 
 /** A call that hangs must fail its own test, not all of them. */
@@ -96,6 +96,28 @@ test('another Assay: verdicts become findings and doubts', async (t) => {
   assert.equal(first?.url, '/v1/malware/scan/file')
   assert.match(first?.body.toString() ?? '', /name="file"; filename="a__\.txt"\r\n.*\r\n\r\ncontent\r\n--assay-/s)
 })
+
+test('all attempts of a scan have one Idempotency-Key, and every scan another', async (t) => {
+  const answer = { findings: [], sha256: small.sha256 }
+  let count = 0
+  const service = await openService(t, () => (++count % 3 === 0 ? { body: answer } : { status: 503, body: '' }))
+  const adapter = await openAdapter({ kind: 'http', url: service.url, format: 'json' })
+  const engine = newExternalEngine(
+    // The probe of the engine itself is not of this test.
+    (content, options) =>
+      options.fileName === 'probe.txt' ? Promise.resolve(answered) : adapter.scan(content, options),
+    { retries: 2 },
+  )
+  t.after(engine.close)
+  t.after(adapter.close)
+  for (let scan = 0; scan < 2; scan++) await engine.scan(small, { signal: neverAborted }, { depth: 0, name: 'a.txt' })
+  const keys = service.requests.map(({ headers }) => headers['idempotency-key'])
+  assert.equal(keys.length, 6)
+  assert.match(String(keys[0]), /^[\x21-\x7e]{1,255}$/)
+  assert.deepEqual([new Set(keys.slice(0, 3)).size, new Set(keys.slice(3)).size, new Set(keys).size], [1, 1, 2])
+})
+
+const answered = { findings: [], version: undefined }
 
 test('answers that are not exactly right are failures', async (t) => {
   let body: unknown

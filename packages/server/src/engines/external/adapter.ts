@@ -14,13 +14,16 @@ export type Answer = {
   degraded?: string
 }
 
+/** `scanId` is the same for all attempts of a scan, so that an engine can tell a repeated request from a new one. */
+type ScanOptions = { signal: AbortSignal; fileName: string; scanId?: string }
+
 /**
  * An engine outside of Assay. `scan` throws `EngineDown` when the engine cannot answer, and for any answer that it does
  * not understand: an unreadable or cut answer is never clean. The caller bounds time, retries and concurrency; `signal`
  * is aborted when no caller waits for the answer any more.
  */
 export type ExternalAdapter = {
-  scan(content: Content, options: { signal: AbortSignal; fileName: string }): Promise<Answer>
+  scan(content: Content, options: ScanOptions): Promise<Answer>
   close(): Promise<void>
 }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown, type EngineHealth } from '../../domain/ports/engines.ts'
 import { startAwakeTimer } from '../../runtime/awake-timer.ts'
@@ -33,15 +34,15 @@ export function makeEngineCalls({ adapter, options, log }: Deps) {
   watch.unref()
   void check()
 
-  async function askOnce(content: Content, outer: AbortSignal, fileName: string): Promise<Answer> {
-    const answer = await withinTime(timeoutMs, outer, (signal) => adapter.scan(content, { signal, fileName }))
+  async function askOnce(content: Content, outer: AbortSignal, fileName: string, scanId: string): Promise<Answer> {
+    const answer = await withinTime(timeoutMs, outer, (signal) => adapter.scan(content, { signal, fileName, scanId }))
     version = answer.version === undefined ? undefined : toCleanText(answer.version, maxVersionLength)
     lastAnswerAt = performance.now()
     return answer
   }
 
   async function probe() {
-    await askOnce(newProbeContent(), neverAborted, 'probe.txt')
+    await askOnce(newProbeContent(), neverAborted, 'probe.txt', randomUUID())
   }
 
   /** Finds out that an engine without work has died, and its version before the first scan. */
@@ -63,10 +64,11 @@ export function makeEngineCalls({ adapter, options, log }: Deps) {
   }
 
   async function ask(content: Content, signal: AbortSignal, fileName: string): Promise<Answer> {
+    const scanId = randomUUID()
     for (let attempt = 0; ; attempt++) {
       if (attempt > 0) checkBreaker()
       try {
-        const answer = await askOnce(content, signal, fileName)
+        const answer = await askOnce(content, signal, fileName, scanId)
         breaker.noteSuccess()
         return answer
       } catch (error) {

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { Content } from '../../domain/content/content.ts'
 import { type Doubt, EngineDown } from '../../domain/ports/engines.ts'
 import { type Answer, ContentRefused, type ExternalAdapter, type ExternalKind } from './adapter.ts'
@@ -46,9 +46,11 @@ function openHttpAdapter({ apiKey, format, ...deps }: Deps): ExternalAdapter {
   const common = { accept: 'application/json', ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }) }
 
   return {
-    async scan(content, { signal, fileName }) {
+    async scan(content, { signal, fileName, scanId = randomUUID() }) {
       const { headers, newBody } = format.toBody(content, fileName)
-      const { status, text } = await http.send({ headers: { ...common, ...headers }, newBody, signal })
+      // Another Assay charges the attempts of a scan once by this header. Other services may ignore it.
+      const sent = { ...common, ...headers, 'idempotency-key': scanId }
+      const { status, text } = await http.send({ headers: sent, newBody, signal })
       checkStatus(status)
       return format.toAnswer(parseObject(text), content)
     },
