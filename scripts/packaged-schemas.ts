@@ -5,7 +5,13 @@ import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 
 /** Packages with the schemas of compose files and Kubernetes, installed by this check alone. */
-const packages = ['ajv@8.20.0', 'dclint@3.1.0', 'kubernetes-models@5.1.0', 'yaml@2.9.1']
+const packages = [
+  'ajv@8.20.0',
+  'dclint@3.1.0',
+  'kubernetes-models@5.1.0',
+  '@kubernetes-models/keda@2.0.0',
+  'yaml@2.9.1',
+]
 
 /** Program that runs next to those packages and prints a line for each invalid document. */
 const program = `
@@ -21,7 +27,8 @@ for (const { file, document } of compose) {
 }
 for (const { file, document } of manifests) {
   const [version, group] = document.apiVersion.split('/').reverse()
-  const kinds = await import(['kubernetes-models', ...(group ? [group] : []), version].join('/'))
+  const from = group === 'keda.sh' ? '@kubernetes-models/keda' : 'kubernetes-models'
+  const kinds = await import([from, ...(group ? [group] : []), version].join('/'))
   try {
     new kinds[document.kind](document).validate()
   } catch (error) {
@@ -30,8 +37,10 @@ for (const { file, document } of manifests) {
 }
 `
 
-/** Lists errors in the compose files and manifests by their schemas, and the files that could not be checked. */
-export function checkSchemas(repository: string): { faults: string[]; notes: string[] } {
+type Document = { file: string; document: unknown }
+
+/** Lists errors in documents by their schemas. */
+export function checkDocuments(documents: { compose?: Document[]; manifests: Document[] }): string[] {
   const dir = mkdtempSync(join(tmpdir(), 'assay-schemas-'))
   try {
     writeFileSync(join(dir, 'package.json'), '{"type":"module","private":true}')
@@ -40,24 +49,30 @@ export function checkSchemas(repository: string): { faults: string[]; notes: str
       cwd: dir,
       stdio: 'ignore',
     })
-    const rendered = renderManifests(repository)
-    const parse = (file: string, text: string) =>
-      parseAllDocuments(text, { merge: true }).map((document) => ({ file, document: document.toJS() }))
-    const read = (file: string) => parse(file, readFileSync(join(repository, file), 'utf8'))
-    const compose = [...read('compose.yaml'), ...read('compose.cluster.yaml')]
-    const manifests = [...parse('kustomization', rendered ?? ''), ...read('packaging/kubernetes/autoscaling.yaml')]
-    const input = JSON.stringify({ compose, manifests: manifests.filter(({ document }) => document !== null) })
+    const input = JSON.stringify({ compose: [], ...documents })
     const output = execFileSync(process.execPath, ['check.js'], { cwd: dir, input, encoding: 'utf8' })
-    const notes = [
-      `compose: ${compose.length} files against the schema of the compose specification`,
-      rendered === undefined
-        ? 'Kubernetes: NOT rendered, there is no kubectl'
-        : `Kubernetes: ${manifests.length} objects rendered by kubectl kustomize, against their schemas`,
-    ]
-    return { faults: output.split('\n').filter((line) => line !== ''), notes }
+    return output.split('\n').filter((line) => line !== '')
   } finally {
     rmSync(dir, { recursive: true, force: true })
   }
+}
+
+/** Lists errors in the compose files and manifests, and the files that could not be checked. */
+export function checkSchemas(repository: string): { faults: string[]; notes: string[] } {
+  const rendered = renderManifests(repository)
+  const parse = (file: string, text: string) =>
+    parseAllDocuments(text, { merge: true }).map((document) => ({ file, document: document.toJS() }))
+  const read = (file: string) => parse(file, readFileSync(join(repository, file), 'utf8'))
+  const compose = [...read('compose.yaml'), ...read('compose.cluster.yaml')]
+  const optional = ['autoscaling', 'keda'].flatMap((name) => read(`packaging/kubernetes/${name}.yaml`))
+  const manifests = [...parse('kustomization', rendered ?? ''), ...optional].filter(({ document }) => document !== null)
+  const notes = [
+    `compose: ${compose.length} files against the schema of the compose specification`,
+    rendered === undefined
+      ? 'Kubernetes: NOT rendered, there is no kubectl'
+      : `Kubernetes: ${manifests.length} objects rendered by kubectl kustomize, against their schemas`,
+  ]
+  return { faults: checkDocuments({ compose, manifests }), notes }
 }
 
 function renderManifests(repository: string): string | undefined {
