@@ -15,21 +15,11 @@ FROM --platform=${BUILDPLATFORM} ${NODE} AS npm
 WORKDIR /opt/assay
 COPY --from=manifests /all/ ./
 
-# The packages of the image: no development dependencies, and only the target platform of packages that contain several.
+# The packages of the image and their list, for the target platform, without development dependencies.
 FROM npm AS modules
 ARG TARGETARCH
-RUN cpu=$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; s/aarch64/arm64/') \
-  && npm ci --os=linux --libc=glibc --cpu="$cpu" --omit=dev --workspace=packages/server --include-workspace-root \
-  && rm -rf node_modules/node-linux-*/include node_modules/node-linux-*/share \
-  && find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 -type d ! -path "*/linux/$cpu" -exec rm -rf {} + \
-  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
-
-# The list of the packages of the image. npm compares the tree with what package.json asks for, so the parts that were
-# not installed are taken out of it first.
-FROM modules AS sbom
-RUN npm pkg delete devDependencies && npm pkg delete devDependencies --workspace=packages/server \
-  && npm pkg set --json 'workspaces=["packages/contract","packages/server"]' \
-  && npm sbom --sbom-format=cyclonedx > /sbom.cdx.json
+COPY packaging/install-modules.sh /usr/local/bin/
+RUN install-modules.sh "$(echo "${TARGETARCH:-$(uname -m)}" | sed 's/amd64/x64/; s/x86_64/x64/; s/aarch64/arm64/')"
 
 # The models and the console are the same bytes on each architecture.
 FROM npm AS built
@@ -55,14 +45,15 @@ RUN apt-get update \
   && install -d -o assay -g assay -m 0711 /var/lib/assay
 WORKDIR /opt/assay
 COPY --from=modules /opt/assay/ ./
-COPY --from=sbom /sbom.cdx.json ./
 COPY LICENSE NOTICE ./
 COPY packages/contract/ packages/contract/
 COPY packages/server/ packages/server/
 COPY --from=built /models/ packages/server/models/built/
 COPY --from=built /opt/assay/packages/console/dist/ packages/console/dist/
-COPY --chmod=0755 packaging/assay /usr/local/bin/assay
-RUN ln -s /opt/assay/node_modules/node-linux-*/bin/node /usr/local/bin/node && assay --version
+COPY --chmod=0755 packaging/assay packaging/assay
+RUN ln -s /opt/assay/packaging/assay /usr/local/bin/assay \
+  && ln -s /opt/assay/node_modules/.bin/node /usr/local/bin/node \
+  && assay --version
 
 ENV NODE_ENV=production \
   ASSAY_HOST=0.0.0.0 \

@@ -26,6 +26,7 @@ const commands: Record<string, () => Promise<Command>> = {
   backup: async () => (await import('./backup.ts')).makeBackupCommand(),
   restore: async () => (await import('./backup.ts')).makeRestoreCommand(),
   doctor: async () => (await import('./doctor.ts')).makeDoctorCommand(),
+  service: async () => (await import('./service.ts')).makeServiceCommand(),
   health: async () => (await import('./health.ts')).makeHealthCommand(),
 }
 
