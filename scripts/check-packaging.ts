@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
-import { buildImage, type Container, findImageSize, imageName, runImage } from './packaged-image.ts'
+import { buildImage, findImageSize, runImage } from './packaged-image.ts'
 import { checkSchemas } from './packaged-schemas.ts'
-import { bootWithUnit } from './packaged-unit.ts'
+import { bootWithArchive } from './packaged-unit.ts'
+import { packArchive, toArchiveName } from './release/archive.ts'
+import { buildSharedParts, type Cpu } from './release/installation.ts'
+import { eicar, expectConsole, expectScans, key, trialSettings, waitUntil } from './release/try-service.ts'
 import { requirePrograms } from './required-programs.ts'
 
 /**
@@ -17,9 +20,6 @@ import { requirePrograms } from './required-programs.ts'
  */
 const { positionals } = parseArgs({ allowPositionals: true })
 const repository = new URL('../', import.meta.url).pathname
-const key = 'assay_key_for_the_check_of_packages'
-const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}', '$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
-const readyTimeoutMs = 120_000
 const work = mkdtempSync(join(tmpdir(), 'assay-packaging-'))
 
 const parts = { schemas: trySchemas, image: tryImage, unit: tryUnit }
@@ -60,7 +60,7 @@ async function tryImage() {
     for (const like of ['podman', 'docker'] as const) {
       const container = runImage({ volume, port, key, like })
       try {
-        await expectScans(container)
+        await expectScans(repository, container.url)
         container.podman('exec', '@', 'assay', 'health')
         expectContents((path) => container.podman('exec', '@', 'cat', `/opt/assay/${path}`))
         const scratch = /no private sandbox/.test(container.readLog()) ? 'shared memory' : 'a private sandbox'
@@ -94,35 +94,31 @@ function expectContents(read: (path: string) => string) {
   assert.match(read('packages/server/models/built/LICENSE'), /MIT/)
 }
 
+/** Follows the steps of docs/packaging.md on a machine that has nothing of Assay but the archive. */
 async function tryUnit() {
-  requirePrograms('debootstrap', 'systemd-nspawn', 'podman')
-  if (spawnSync('podman', ['image', 'exists', imageName]).status !== 0) buildImage(repository)
-  const settings = {
-    ASSAY_BOOTSTRAP_KEY: key,
-    ASSAY_SIGNATURE_HOURS: '0',
-    ASSAY_SIGNATURE_MAX_AGE: 'off',
-    ASSAY_SANDBOX: 'required',
-  }
-  const booted = await bootWithUnit(repository, imageName, settings)
+  requirePrograms('debootstrap', 'systemd-nspawn')
+  const archive = findArchive()
+  const booted = await bootWithArchive(archive, { ...trialSettings, ASSAY_SANDBOX: 'required' })
   try {
-    const curl = ['curl', '-sS', '-H', `X-API-Key: ${key}`]
-    const scan = (body: string, path: string) =>
-      JSON.parse(
-        booted.run(
-          'sh',
-          '-c',
-          `${body} | ${curl.map((word) => `'${word}'`).join(' ')} -F file=@- http://127.0.0.1:8080${path}`,
-        ),
-      )
+    const curl = `curl -sS --fail -H 'X-API-Key: ${key}'`
     const expectThreat = () => {
-      const { status } = scan(
-        `printf '%s%s' 'X5O!P%@AP[4\\PZX54(P^)7CC)7}' '${eicar.slice(27)}'`,
-        '/v1/malware/scan/file',
-      )
+      const scan = `${curl} -F file=@- http://127.0.0.1:8080/v1/malware/scan/file`
+      const { status } = JSON.parse(booted.run('sh', '-c', `printf '%s' '${eicar}' | ${scan}`))
       assert.equal(status, 'threat')
     }
+    const steps = readCodeBlocks('docs/packaging.md').find(({ text }) => text.includes('assay service install'))
+    // The machine has no sudo, no network, and ClamAV already.
+    const commands = steps?.text.replace(/^sudo apt-get .*$/m, '').replaceAll('sudo ', '') ?? ''
+    assert(commands.includes(basename(archive)), 'docs/packaging.md names another archive')
+    print(booted.run('sh', '-ec', `cd /root\n${commands}`).trim())
+    const files = await expectConsole((path) => booted.run('sh', '-c', `${curl} http://127.0.0.1:8080${path}`))
+    print(`unit: the console has ${files} files`)
+    const advised = 'ASSAY_DATA_DIR=/var/lib/assay /opt/assay/assay accounts list'
+    assert.match(
+      booted.run('setpriv', '--reuid=assay', '--regid=assay', '--clear-groups', 'sh', '-c', advised),
+      /active/,
+    )
     // systemd reports the unit as active when the service is ready, so that no wait is needed.
-    booted.run('systemctl', 'start', 'assay')
     expectThreat()
     assert.doesNotMatch(
       booted.run('journalctl', '--unit=assay', '--no-pager'),
@@ -135,8 +131,9 @@ async function tryUnit() {
       booted.run('systemctl', 'show', 'assay', '--property=NRestarts,ActiveState').includes('=active'),
     )
     expectThreat()
-    booted.run('systemctl', 'stop', 'assay')
-    print('unit: ready when active, EICAR found, ClamAV has a space of its own; restarted, killed and stopped')
+    booted.run('/opt/assay/assay', 'service', 'uninstall')
+    assert.throws(() => booted.run('systemctl', 'cat', 'assay'))
+    print('unit: ready when active, EICAR found, ClamAV has a space of its own; restarted, killed and removed')
   } catch (error) {
     print(booted.run('journalctl', '--unit=assay', '--no-pager', '--lines=30'))
     throw error
@@ -145,31 +142,16 @@ async function tryUnit() {
   }
 }
 
-async function expectScans({ url }: Container) {
-  await waitUntil(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok === true)
-  const { status, reasons } = (await (await fetch(`${url}/readyz`)).json()) as { status: string; reasons: string[] }
-  assert.equal(status, 'ready', reasons.join(' '))
-  const send = async (path: string, content: Uint8Array<ArrayBuffer>) => {
-    const body = new FormData()
-    body.set('file', new Blob([content]), 'file')
-    const answer = await fetch(`${url}${path}`, { method: 'POST', headers: { 'X-API-Key': key }, body })
-    return (await answer.json()) as { status: string; metadata: Record<string, string> }
-  }
-  assert.equal((await send('/v1/malware/scan/file', new TextEncoder().encode(eicar))).status, 'threat')
-  const picture = new Uint8Array(readFileSync(join(repository, 'acceptance/support/pictures/colours.jpg')))
-  const scored = await send('/v1/nsfw/images/scan/file', picture)
-  assert.match(scored.metadata.engine_versions ?? '', /^nsfwjs /)
-  // Content over 1 MB goes through the encrypted spool and ClamAV's scratch.
-  const large = await send('/v1/malware/scan/file', new Uint8Array(40_000_000).fill(7))
-  assert.equal(large.status, 'clean')
-}
-
-async function waitUntil(condition: () => boolean | Promise<boolean>) {
-  const deadline = performance.now() + readyTimeoutMs
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`The condition was not met within ${readyTimeoutMs / 1000} s.`)
-    await sleep(200)
-  }
+/** The archive of the dry run, which is built if it is not there. */
+function findArchive(): string {
+  const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { version: string }
+  const cpu = process.arch as Cpu
+  const file = join(repository, 'dist', `${toArchiveName(version, cpu)}.tar.gz`)
+  if (existsSync(file)) return file
+  buildSharedParts(repository)
+  mkdirSync(join(repository, 'dist'), { recursive: true })
+  packArchive(repository, { version, cpu, epoch: 0, work, file })
+  return file
 }
 
 function print(line: string) {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addNode } from './debian-root.ts'
 
-export const imageName = 'localhost/assay:check'
+const imageName = 'localhost/assay:check'
 const caBundle = '/etc/ssl/certs/ca-certificates.crt'
 /** System calls that Docker's default profile refuses and podman's allows; without them engines get no namespaces. */
 const refusedByDocker = ['unshare', 'setns', 'mount', 'umount', 'umount2', 'clone3', 'pivot_root']

@@ -1,16 +1,16 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'curl', 'clamav-daemon', 'clamav-freshclam', 'libyara9']
@@ -23,14 +23,10 @@ export type Booted = {
 }
 
 /**
- * Boots a Debian with systemd by systemd-nspawn, with the installation of the image in /opt/assay and the
- * unit. Its only network is the loopback.
+ * Boots a Debian with systemd and ClamAV by systemd-nspawn, with the archive in /root and the settings in /etc/assay.
+ * Its only network is the loopback.
  */
-export async function bootWithUnit(
-  repository: string,
-  image: string,
-  settings: Record<string, string>,
-): Promise<Booted> {
+export async function bootWithArchive(archive: string, settings: Record<string, string>): Promise<Booted> {
   const dir = mkdtempSync(join(tmpdir(), 'packaged-unit-'))
   // The directory becomes / inside, which every user must be able to enter.
   chmodSync(dir, 0o755)
@@ -40,10 +36,14 @@ export async function bootWithUnit(
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     stdio: 'ignore',
   })
-  const mounted = execFileSync('podman', ['image', 'mount', image], { encoding: 'utf8' }).trim()
-  execFileSync('cp', ['-a', join(mounted, 'opt/assay'), join(dir, 'opt/assay')])
-  execFileSync('podman', ['image', 'unmount', image], { stdio: 'ignore' })
-  install(repository, dir, settings)
+  copyFileSync(archive, join(dir, 'root', basename(archive)))
+  mkdirSync(join(dir, 'etc/assay'))
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
+  writeFileSync(join(dir, 'etc/assay/assay.env'), lines.join(''))
+  // The units of the distribution are neither used nor needed.
+  const wants = join(dir, 'etc/systemd/system/multi-user.target.wants')
+  for (const name of ['clamav-daemon.service', 'clamav-freshclam.service']) rmSync(join(wants, name), { force: true })
+  rmSync(join(dir, 'etc/machine-id'), { force: true })
 
   // systemd-nspawn would refuse the calls of Landlock, which the jail of the parsers needs.
   const landlock = ['create_ruleset', 'add_rule', 'restrict_self'].map((name) => `landlock_${name}`).join(' ')
@@ -87,21 +87,6 @@ async function waitForBus(run: (...command: string[]) => string) {
     }
     await sleep(200)
   }
-}
-
-function install(repository: string, dir: string, settings: Record<string, string>) {
-  const read = (name: string) => readFileSync(join(repository, 'packaging/systemd', name))
-  writeFileSync(join(dir, 'etc/systemd/system/assay.service'), read('assay.service'))
-  writeFileSync(join(dir, 'usr/lib/sysusers.d/assay.conf'), read('assay.sysusers'))
-  mkdirSync(join(dir, 'etc/assay'))
-  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`)
-  writeFileSync(join(dir, 'etc/assay/assay.env'), lines.join(''))
-  const wants = join(dir, 'etc/systemd/system/multi-user.target.wants')
-  mkdirSync(wants, { recursive: true })
-  symlinkSync('../assay.service', join(wants, 'assay.service'))
-  // The units of the distribution are neither used nor needed.
-  for (const name of ['clamav-daemon.service', 'clamav-freshclam.service']) rmSync(join(wants, name), { force: true })
-  rmSync(join(dir, 'etc/machine-id'), { force: true })
 }
 
 async function findInit(parent: number): Promise<string> {

@@ -23,6 +23,7 @@ const packaging = (command: string, because: string, instead: string) => ({
   instead,
 })
 const files = 'packages/server/test/packaging holds the files it names to what they promise'
+const archived = 'npm run release -- --dry-run unpacks and starts it'
 const checkedByScript = `npm run check:packaging does it; ${files}`
 
 export const exceptions: Exception[] = [
@@ -71,16 +72,17 @@ export const exceptions: Exception[] = [
   packaging('docker exec', 'there is no Docker here', 'the command in it is typed from docs/operator-commands.md'),
   packaging('docker compose', 'there is no Docker here', `${files}; the schema of compose does so too`),
   packaging('sudo apt-get', 'it changes the machine', 'npm test installs the same where it may'),
-  packaging('sudo git clone', 'the address stands for one of the reader', installing.instead),
-  packaging('cd /opt/assay && sudo npm ci', 'it installs a second time', installing.instead),
-  packaging('sudo cp packaging/systemd/assay.sysusers', 'it changes the machine', checkedByScript),
-  packaging('sudo cp packaging/systemd/assay.service', 'it changes the machine', checkedByScript),
-  packaging('sudo install -d -m 0755 /etc/assay', 'it changes the machine', checkedByScript),
-  packaging('sudo systemctl', 'it changes the machine', checkedByScript),
+  packaging('tar -xzf assay-', 'building the archive takes minutes', archived),
+  packaging('cd assay-0.1.0-linux-x64', 'building the archive takes minutes', archived),
+  packaging('./assay serve', 'building the archive takes minutes', archived),
+  packaging('sudo mkdir /opt/assay', 'it changes the machine', checkedByScript),
+  packaging('sudo tar', 'it changes the machine', checkedByScript),
+  packaging('sudo /opt/assay/assay service install', 'it changes the machine', checkedByScript),
+  packaging('sudo -u assay', 'there is no such user', 'the command in it is typed from docs/operator-commands.md'),
   packaging(
-    'cd /opt/assay && sudo -u assay',
-    'there is no such user',
-    'the command in it is typed from docs/operator-commands.md',
+    'helm install',
+    'there is no cluster here',
+    'packages/server/test/packaging/chart.test.ts renders the chart',
   ),
   packaging('kubectl', 'there is no cluster here', `npm run check:packaging renders the manifests; ${files}`),
   packaging('npm run check:packaging', 'it takes minutes, and root', 'its name is looked up'),
