@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { openIcapAdapter } from '../../packages/server/src/engines/external/icap/icap-adapter.ts'
 import { toCarrier, toModRequest } from '../../packages/server/src/engines/external/icap/icap-messages.ts'
-import { startCIcap, whyNoCIcap } from '../../packages/server/test/external/c-icap-support.ts'
 import { newExternalEngine } from '../../packages/server/test/external/external-support.ts'
 import { newContent } from '../../packages/server/test/scans/scan-support.ts'
+import { startCIcap, whyNoCIcap } from '../../scripts/test-c-icap.ts'
 import type { Row } from './results.ts'
 
 const rounds = 400

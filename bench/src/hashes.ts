@@ -239,9 +239,19 @@ async function compareStoring({ database, keyDigest }: Awaited<ReturnType<typeof
       walBytes: (Number(await readWal()) - wal) / count,
     }
   }
-  const plain = await measure()
-  await pool.query(
-    `create index bench_hash on scans (hashtextextended(metadata ->> 'hash_sha256', 0), id) where kind = 'malware'`,
-  )
-  return { plain, indexed: await measure() }
+  const costs: { plain: Cost[]; indexed: Cost[] } = { plain: [], indexed: [] }
+  // Both take turns, and the lowest cost counts: other work of the machine only adds to it.
+  for (let round = 0; round < 4; round++) {
+    costs.plain.push(await measure())
+    await pool.query(
+      `create index bench_hash on scans (hashtextextended(metadata ->> 'hash_sha256', 0), id) where kind = 'malware'`,
+    )
+    costs.indexed.push(await measure())
+    await pool.query('drop index bench_hash')
+  }
+  const toLowest = (list: Cost[]): Cost => ({
+    microseconds: Math.min(...list.map(({ microseconds }) => microseconds)),
+    walBytes: Math.min(...list.map(({ walBytes }) => walBytes)),
+  })
+  return { plain: toLowest(costs.plain), indexed: toLowest(costs.indexed) }
 }

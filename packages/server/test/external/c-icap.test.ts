@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { startCIcap, whyNoCIcap } from '../../../../scripts/test-c-icap.ts'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { whyNoClamd } from '../clamav/clamd-support.ts'
 import { newContent } from '../scans/scan-support.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { startCIcap, whyNoCIcap } from './c-icap-support.ts'
 import { newExternalEngine, openAdapter } from './external-support.ts'
 
 const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}$', 'EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*'].join('')

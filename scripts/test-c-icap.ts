@@ -11,11 +11,12 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findProgram } from '../../src/engines/clamav/installation.ts'
-import { waitFor } from '../support/wait-for.ts'
+import { findFreePort } from '../acceptance/support/free-port.ts'
+import { waitUntil } from '../acceptance/support/wait-until.ts'
+import { findProgram } from '../packages/server/src/engines/clamav/installation.ts'
 
 const program = '/usr/bin/c-icap'
 const modules = ['x86_64', 'aarch64'].map((name) => `/usr/lib/${name}-linux-gnu/c_icap`).find(existsSync) ?? ''
@@ -31,12 +32,15 @@ export async function startCIcap() {
   const dir = mkdtempSync(join(tmpdir(), 'assay-c-icap-'))
   for (const name of ['scratch', 'database']) mkdirSync(join(dir, name))
   chmodSync(dir, 0o755)
-  cpSync(new URL('../../signatures/assay.ndb', import.meta.url).pathname, join(dir, 'database', 'assay.ndb'))
+  cpSync(
+    new URL('../packages/server/signatures/assay.ndb', import.meta.url).pathname,
+    join(dir, 'database', 'assay.ndb'),
+  )
   writeFileSync(join(dir, 'clamd.conf'), toClamdConfig(dir))
   const port = await findFreePort()
   writeFileSync(join(dir, 'c-icap.conf'), toConfig(dir, port))
   const clamd = spawn(findProgram('clamd') ?? 'clamd', ['-c', join(dir, 'clamd.conf')], { stdio: 'ignore' })
-  await waitFor(() => existsSync(join(dir, 'clamd.sock')))
+  await waitUntil('the clamd of c-icap', () => existsSync(join(dir, 'clamd.sock')))
   let server = await startServer(dir, port)
 
   return {
@@ -68,7 +72,7 @@ async function startServer(dir: string, port: number): Promise<ChildProcess> {
     })
     socket.on('error', () => {})
   }
-  await waitFor(() => {
+  await waitUntil('c-icap', () => {
     if (!isOpen) tryPort()
     return isOpen
   })
@@ -125,11 +129,3 @@ virus_scan.StartSendPercentDataAfter 2M
 virus_scan.MaxObjectSize 5M
 virus_scan.DefaultEngine clamd
 `
-
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
