@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
@@ -33,7 +36,17 @@ const email = newEmail('first')
 const evilName = '<img src=x onerror="document.title=1"><script>document.title=2</script>\u202egnp.\u200bexe'
 const evilNameShown = evilName.replace('\u202e', '<U+202E>').replace('\u200b', '<U+200B>')
 
+/** An engine that calls everything clean, so that it disagrees with ClamAV about EICAR. */
+const trustingEngine = `[[engines]]
+name = "trusting"
+kind = "command"
+program = "/usr/bin/true"
+args = ["{file}"]
+required = false
+`
+
 describe('the console in a browser', { skip: lacking }, () => {
+  let dir = ''
   let service: Service
   let receiver: Receiver
   let postgres: Awaited<ReturnType<typeof openTestPostgres>>
@@ -43,7 +56,14 @@ describe('the console in a browser', { skip: lacking }, () => {
   before(async () => {
     receiver = await openReceiver()
     postgres = await openTestPostgres()
-    service = await startService({ ASSAY_DATABASE_URL: postgres.url, ASSAY_OUTBOUND_ALLOW: world })
+    dir = mkdtempSync(join(tmpdir(), 'assay-browser-'))
+    const config = join(dir, 'assay.toml')
+    writeFileSync(config, trustingEngine)
+    service = await startService({
+      ASSAY_DATABASE_URL: postgres.url,
+      ASSAY_OUTBOUND_ALLOW: world,
+      ASSAY_CONFIG: config,
+    })
     browser = await openChromium()
     window = await openWindow(browser, service.url)
     page = window.page
@@ -53,6 +73,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     await service?.stop()
     await postgres?.close()
     await receiver?.close()
+    rmSync(dir, { recursive: true, force: true })
   })
 
   const press = (name: string | RegExp, place: Pick<Page, 'getByRole'> = page) =>
@@ -235,6 +256,24 @@ describe('the console in a browser', { skip: lacking }, () => {
       /^Engine time, /,
     ])
       await page.getByRole('img', { name }).waitFor()
+    window.assertNoFaults()
+  })
+
+  test('the status page shows external engines, and the content about which engines disagreed', async () => {
+    const table = page.getByRole('table', { name: 'External engines' })
+    const cells = await table.locator('tbody tr').first().locator('th, td').allTextContents()
+    const [name, state, kind, failure, , scans, failures, p50, p99] = cells
+    assert.deepEqual([name, state, kind, failure, failures], ['trusting', '✓ answers', 'command', 'It is noted', '0'])
+    assert.ok(Number(scans) >= 3, scans)
+    for (const time of [p50, p99]) assert.match(time ?? '', /^[\d,.]+ ms$/)
+    const disagreements = page.getByRole('table', { name: 'Disagreements between engines' })
+    const [, , verdict, found, clean] = await disagreements
+      .locator('tbody tr')
+      .last()
+      .locator('th, td')
+      .allTextContents()
+    assert.deepEqual([verdict, clean], ['threat', 'trusting'])
+    assert.match(found ?? '', /ClamAV/)
     window.assertNoFaults()
   })
 

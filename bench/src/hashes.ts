@@ -241,13 +241,15 @@ async function compareStoring({ database, keyDigest }: Awaited<ReturnType<typeof
   }
   const costs: { plain: Cost[]; indexed: Cost[] } = { plain: [], indexed: [] }
   // Both take turns, and the lowest cost counts: other work of the machine only adds to it.
-  for (let round = 0; round < 4; round++) {
+  for (let round = 0; round < 3; round++) {
     costs.plain.push(await measure())
     await pool.query(
-      `create index bench_hash on scans (hashtextextended(metadata ->> 'hash_sha256', 0), id) where kind = 'malware'`,
+      `alter table scans add column bench_key bigint
+         generated always as (hashtextextended(metadata ->> 'hash_sha256', 0)) stored;
+       create index bench_hash on scans (bench_key, id) where kind = 'malware'`,
     )
     costs.indexed.push(await measure())
-    await pool.query('drop index bench_hash')
+    await pool.query('alter table scans drop column bench_key')
   }
   const toLowest = (list: Cost[]): Cost => ({
     microseconds: Math.min(...list.map(({ microseconds }) => microseconds)),
