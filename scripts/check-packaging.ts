@@ -6,7 +6,7 @@ import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
-import { buildImage, findImageSize, runImage } from './packaged-image.ts'
+import { buildImage, findImageSize, imageName, runImage } from './packaged-image.ts'
 import { checkSchemas } from './packaged-schemas.ts'
 import { bootWithArchive } from './packaged-unit.ts'
 import { packArchive, toArchiveName } from './release/archive.ts'
@@ -58,7 +58,7 @@ async function tryImage() {
   const port = await findFreePort()
   try {
     for (const like of ['podman', 'docker'] as const) {
-      const container = runImage({ volume, port, key, like })
+      const container = runImage({ image: imageName, volume, port, key, like })
       try {
         await expectScans(repository, container.url)
         container.podman('exec', '@', 'assay', 'health')
@@ -127,9 +127,11 @@ async function tryUnit() {
     booted.run('systemctl', 'restart', 'assay')
     expectThreat()
     booted.run('systemctl', 'kill', '--signal=KILL', '--kill-who=main', 'assay')
-    await waitUntil(() =>
-      booted.run('systemctl', 'show', 'assay', '--property=NRestarts,ActiveState').includes('=active'),
-    )
+    // Until systemd has noticed the death, it reports the state of before.
+    await waitUntil(() => {
+      const state = booted.run('systemctl', 'show', 'assay', '--property=NRestarts,ActiveState')
+      return /NRestarts=[1-9]/.test(state) && state.includes('=active')
+    })
     expectThreat()
     booted.run('/opt/assay/assay', 'service', 'uninstall')
     assert.throws(() => booted.run('systemctl', 'cat', 'assay'))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { addNode } from './debian-root.ts'
 
-const imageName = 'localhost/assay:check'
+export const imageName = 'localhost/assay:check'
 const caBundle = '/etc/ssl/certs/ca-certificates.crt'
 /** System calls that Docker's default profile refuses and podman's allows; without them engines get no namespaces. */
 const refusedByDocker = ['unshare', 'setns', 'mount', 'umount', 'umount2', 'clone3', 'pivot_root']
@@ -65,7 +65,13 @@ export type Container = {
 }
 
 /** Runs the image as compose.yaml does: without root and capabilities, with writable volume and memory only. */
-export function runImage(options: { volume: string; port: number; key: string; like: 'docker' | 'podman' }): Container {
+export function runImage(options: {
+  image: string
+  volume: string
+  port: number
+  key: string
+  like: 'docker' | 'podman'
+}): Container {
   const name = `assay-check-${process.pid}`
   const dir = mkdtempSync(join(tmpdir(), 'assay-container-'))
   const runtime = ['--cgroup-manager', 'cgroupfs', '--runtime', 'runc']
@@ -104,7 +110,7 @@ export function runImage(options: { volume: string; port: number; key: string; l
     '--ulimit',
     'core=0:0',
     ...Object.entries(settings).flatMap(([key, value]) => ['--env', `${key}=${value}`]),
-    imageName,
+    options.image,
   )
   return {
     url: `http://127.0.0.1:${options.port}`,

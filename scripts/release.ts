@@ -4,9 +4,12 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { findFreePort } from '../acceptance/support/free-port.ts'
+import { runImage } from './packaged-image.ts'
 import { checkDocuments } from './packaged-schemas.ts'
 import { packArchive, startArchive, toArchiveName } from './release/archive.ts'
 import { chartTrials, findChartRenderer, packChart, renderChart, toChartName, unpackChart } from './release/chart.ts'
+import { addImage, packLayout, toImageFile } from './release/image.ts'
 import { architectures, buildSharedParts, type Cpu, findGlibc, writeChecksums } from './release/installation.ts'
 import { extractNotes } from './release/notes.ts'
 import {
@@ -18,6 +21,7 @@ import {
 } from './release/npm-packages.ts'
 import { hashFile } from './release/pack.ts'
 import { findObstacles, isInstalled, listPublishCommands, publish, publishingPrograms } from './release/publish.ts'
+import { writeImageSbom } from './release/sbom.ts'
 import { eicar, expectConsole, expectScans, fetchText, key } from './release/try-service.ts'
 import { exitUnlessPossible } from './required-programs.ts'
 
@@ -34,13 +38,16 @@ const dist = join(repository, 'dist')
 const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { version: string }
 /** The largest archive, and the largest image of one processor, that a release may have. */
 const maxArchiveMegabytes = 350
+const maxImageMegabytes = 700
 /** glibc that the launcher asks for. */
 const glibc = '2.28'
 
 type Row = { artefact: string; megabytes: number; seconds: number; check: string }
 const rows: Row[] = []
-const parts = { npm: releasePackages, chart: releaseChart, archive: releaseArchives }
+const parts = { npm: releasePackages, chart: releaseChart, archive: releaseArchives, image: releaseImage }
 const wanted = (name: keyof typeof parts) => positionals.length === 0 || positionals.includes(name)
+/** Assembled installations, which become archives and images. */
+const installations: Partial<Record<Cpu, string>> = {}
 
 exitUnlessPossible({ programs: ['git', 'tar', 'gzip', 'npm'] })
 const git = (...args: string[]) => execFileSync('git', args, { cwd: repository, encoding: 'utf8' }).trim()
@@ -125,17 +132,70 @@ async function releaseArchives() {
     const dir = packArchive(repository, { ...build, file })
     const second = makeDir(`again-${cpu}`)
     const again = join(second, 'archive')
-    rmSync(packArchive(repository, { ...build, work: second, file: again, modulesFrom: dir }), { recursive: true })
-    expectSame(file, again)
+    // Compared unpacked, because compressing the same bytes again gives the same bytes and takes long.
+    const options = { work: second, file: again, modulesFrom: dir, isCompressed: false }
+    rmSync(packArchive(repository, { ...build, ...options }), { recursive: true })
+    const unpacked = execFileSync('sh', ['-c', 'gzip -dc "$1" | sha256sum', 'sh', file], { encoding: 'utf8' })
+    assert.equal(unpacked.split(' ')[0], hashFile(again), `${file} has other bytes when it is built again`)
     assert.equal(findGlibc(dir), glibc, 'packaging/assay names another glibc than the programs need')
     cpSync(join(dir, 'sbom.cdx.json'), join(dist, `${name}.cdx.json`))
     rmSync(again)
+    installations[cpu] = dir
     const done = ['packed twice, same bytes', `glibc ${glibc}`]
     if (process.arch === cpu) done.push(await tryArchive(file, name))
     else done.push('not started: this machine is not an arm64')
     expectSize(file, maxArchiveMegabytes)
     note(`${name}.tar.gz`, startedAt, done.join('; '))
     note(`${name}.cdx.json`, performance.now(), `${countComponents(`${name}.cdx.json`)} components`)
+  }
+}
+
+/** Assembles the images of both processors, and runs that of this machine. */
+async function releaseImage() {
+  exitUnlessPossible({ programs: ['apt-get', 'dpkg-deb', 'skopeo', 'podman', 'runc'], asRoot: true })
+  if (installations.x64 === undefined) await releaseArchives()
+  const startedAt = performance.now()
+  const layout = makeDir('layout')
+  const add = (cpu: Cpu) => {
+    const installation = installations[cpu] ?? ''
+    const name = `assay-${version}-image-${architectures[cpu]}.cdx.json`
+    const sbom = join(installation, 'sbom.cdx.json')
+    const list = join(work, `sbom-${cpu}`)
+    cpSync(sbom, list)
+    const image = addImage({ repository, installation, layout, cpu, epoch, work })
+    writeImageSbom(list, join(dist, name), image.packages, epoch)
+    note(name, performance.now(), `${countComponents(name)} components, ${image.packages.length} of them of Debian`)
+    const megabytes = Math.round(image.bytes / 1e6)
+    assert(megabytes < maxImageMegabytes, `The image for ${cpu} is larger than ${maxImageMegabytes} MB`)
+    return { descriptor: image.descriptor, done: `${architectures[cpu]} ${megabytes} MB unpacked` }
+  }
+  const [x64, arm64] = [add('x64'), add('arm64')]
+  const file = join(dist, toImageFile(version))
+  packLayout(layout, { images: { x64: x64.descriptor, arm64: arm64.descriptor }, version, file, epoch })
+  const tried = await tryImage(file)
+  note(toImageFile(version), startedAt, [x64.done, arm64.done, tried].join('; '))
+}
+
+/** Runs the image for this machine as compose.yaml does, with the limits of Docker. */
+async function tryImage(file: string): Promise<string> {
+  const image = 'localhost/assay:release'
+  execFileSync('skopeo', ['copy', '--quiet', `oci-archive:${file}:${version}`, `containers-storage:${image}`], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const volume = `assay-release-${process.pid}`
+  const container = runImage({ image, volume, port: await findFreePort(), key, like: 'docker' })
+  try {
+    await expectScans(repository, container.url)
+    await expectConsole((path) => fetchText(container.url + path))
+    container.podman('exec', '@', 'assay', 'health')
+    container.podman('stop', '--time', '60', '@')
+    return `${architectures[process.arch as Cpu]} run without root and rights: EICAR found, a picture scored, console served`
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${container.readLog()}`, { cause: error })
+  } finally {
+    container.close()
+    execFileSync('podman', ['volume', 'rm', '--force', volume], { stdio: 'ignore' })
+    execFileSync('podman', ['rmi', '--force', image], { stdio: 'ignore' })
   }
 }
 

@@ -15,19 +15,20 @@ type ArchiveBuild = {
   work: string
   file: string
   modulesFrom?: string
+  isCompressed?: boolean
 }
 
 /** Assembles an installation below `work` and packs it; returns its directory, which the caller may use and remove. */
 export function packArchive(
   repository: string,
-  { version, cpu, epoch, work, file, modulesFrom }: ArchiveBuild,
+  { version, cpu, epoch, work, file, modulesFrom, isCompressed = true }: ArchiveBuild,
 ): string {
   const name = toArchiveName(version, cpu)
   const dir = join(work, name)
   rmSync(dir, { recursive: true, force: true })
   mkdirSync(dir, { recursive: true })
   assembleInstallation(repository, { dir, cpu, epoch, ...(modulesFrom !== undefined && { modulesFrom }) })
-  pack({ dir: work, names: [name], file: `${file}.part`, epoch })
+  pack({ dir: work, names: [name], file: `${file}.part`, epoch, isCompressed })
   renameSync(`${file}.part`, file)
   return dir
 }

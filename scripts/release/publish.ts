@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { toImageFile } from './image.ts'
 import { publishedPackages, toTarballName } from './npm-packages.ts'
 
 /** State of the repository and the environment that decides whether a release may be published. */
@@ -42,7 +43,7 @@ export const isInstalled = (program: string) => spawnSync('which', [program]).st
 /** The commands that publish the files of dist/, in their order: the release that names the others comes last. */
 export function listPublishCommands(dist: string, version: string, image: string): string[][] {
   const files = readdirSync(dist).sort()
-  const archive = `oci-archive:${join(dist, `assay-${version}-image.tar`)}:${version}`
+  const archive = `oci-archive:${join(dist, toImageFile(version))}:${version}`
   return [
     ...publishedPackages.map((name) => ['npm', 'publish', '--access=public', join(dist, toTarballName(name, version))]),
     ['skopeo', 'copy', '--all', archive, `docker://${image}:${version}`],

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
+import type { DebianPackage } from './debian-packages.ts'
 
 type Component = {
   type: string
@@ -28,6 +29,17 @@ export function normalizeSbom(path: string, epoch: number) {
   if (node === undefined || postgres === undefined) throw new Error('npm sbom lists neither Node nor PostgreSQL.')
   sbom.components.push(toProgram('node', node), toProgram('postgresql', postgres))
   writeSbom(path, sbom, epoch)
+}
+
+/** The list of an image: that of the installation in it, and the packages of Debian. */
+export function writeImageSbom(from: string, to: string, packages: DebianPackage[], epoch: number) {
+  const sbom = JSON.parse(readFileSync(from, 'utf8')) as Sbom
+  for (const { name, version, architecture } of packages) {
+    const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${architecture}&distro=debian-12`
+    const properties = [{ name: 'assay:artefact', value: 'image' }]
+    sbom.components.push({ type: 'library', name, version, purl, 'bom-ref': purl, properties })
+  }
+  writeSbom(to, sbom, epoch)
 }
 
 function writeSbom(path: string, sbom: Sbom, epoch: number) {

@@ -15,10 +15,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { readDockerfile } from '../../../../scripts/release/image.ts'
 import { extractNotes } from '../../../../scripts/release/notes.ts'
 import { hashFile, pack } from '../../../../scripts/release/pack.ts'
 import { findObstacles } from '../../../../scripts/release/publish.ts'
-import { readText, repository } from './files.ts'
+import { readText, readYaml, repository } from './files.ts'
 
 const work = mkdtempSync(join(tmpdir(), 'assay-release-test-'))
 after(() => rmSync(work, { recursive: true }))
@@ -169,4 +170,27 @@ test('service install writes and enables the unit', { skip: !hasSystemctl && 'sy
   } finally {
     rmSync(home, { recursive: true, force: true })
   }
+})
+
+test('the workflow runs the documented commands, and names what it takes from others by its digest', () => {
+  type Job = { container: { image: string }; steps: { run?: string; uses?: string }[] }
+  const [workflow] = readYaml<{ jobs: Record<string, Job> }>('.github/workflows/ci.yml')
+  const jobs = Object.values(workflow?.jobs ?? {})
+  const [, image] = /^ARG NODE=(\S+)$/m.exec(readText('Dockerfile')) ?? []
+  for (const { container } of jobs) assert.equal(container.image, image)
+  const steps = jobs.flatMap((job) => job.steps)
+  for (const { uses } of steps) assert.match(uses ?? '@'.padEnd(41, '0'), /@[0-9a-f]{40}$/)
+  const commands = steps.map(({ run }) => run ?? '').join('\n')
+  assert.match(commands, /^\.ci\/run$/m)
+  assert.match(commands, /^npm run release -- --dry-run$/m)
+})
+
+test('the image of a release is started as the Dockerfile says', () => {
+  const { packages, config } = readDockerfile(readText('Dockerfile'))
+  assert.deepEqual(packages, ['ca-certificates', 'clamav-daemon', 'clamav-freshclam', 'libyara9', 'tini'])
+  assert.deepEqual([config.User, config.Entrypoint, config.Cmd], ['10001:10001', ['tini', '--', 'assay'], ['serve']])
+  assert(config.Env.includes('ASSAY_HOST=0.0.0.0') && config.Env.includes('ASSAY_CLAMAV_INSTALL=never'))
+  assert.deepEqual(config.Healthcheck.Test, ['CMD', 'assay', 'health'])
+  assert.deepEqual([config.Healthcheck.StartPeriod, config.Healthcheck.Retries], [120e9, 3])
+  assert.throws(() => readDockerfile('FROM a\nFROM b\nRUN x\n'), /installs no packages/)
 })
