@@ -3,7 +3,10 @@ import { spawnSync } from 'node:child_process'
 /** Debian's package of each program that a script for maintainers uses; without an entry it has the program's name. */
 const packages: Record<string, string> = {
   clamd: 'clamav-daemon',
+  etcd: 'etcd-server',
   nsenter: 'util-linux',
+  patroni: 'patroni python3-etcd',
+  patronictl: 'patroni',
   prlimit: 'util-linux',
   ps: 'procps',
   'systemd-nspawn': 'systemd-container',

@@ -94,7 +94,8 @@ export async function openTestPostgres(moreSettings: string[] = [], moreEnv: Nod
   }
 }
 
-function findServer(dir: string) {
+/** Debian's PostgreSQL 15 when it is installed, otherwise the embedded one, whose libraries are linked in `dir`. */
+export function findServer(dir: string) {
   const debian = '/usr/lib/postgresql/15/bin'
   if (existsSync(join(debian, 'postgres'))) {
     return { initdb: join(debian, 'initdb'), postgres: join(debian, 'postgres'), env: { LC_ALL: 'C' } }

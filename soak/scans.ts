@@ -25,6 +25,7 @@ export async function startScans({ url, operate }: Balances) {
   const caller = makeCaller(url, account.api_key)
   const answers = new Map<string, number>()
   const times: number[] = []
+  const answerTimes: number[] = []
   let answered = 0
   let unknown = 0
   let isOver = false
@@ -52,6 +53,7 @@ export async function startScans({ url, operate }: Balances) {
     answers.set(what, (answers.get(what) ?? 0) + 1)
     if (status === 201) {
       answered++
+      answerTimes.push(Date.now())
       if (isBad) assert(!text.includes('"status":"clean"'), `a false clean: ${text}`)
     } else if (status === 503) assert.match(String(retryAfter), /^[1-9]\d*$/, 'a 503 has Retry-After')
     // A scan without a response, or with an unknown outcome, may be charged.
@@ -62,6 +64,8 @@ export async function startScans({ url, operate }: Balances) {
   return {
     /** Number of scans that got a verdict. */
     count: () => answered,
+    /** Times at which scans got a verdict, by the clock of this machine. */
+    listTimes: () => answerTimes,
     async end() {
       isOver = true
       await running

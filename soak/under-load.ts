@@ -17,10 +17,14 @@ type Options = {
   prepare?: (dataDir: string) => undefined | (() => void)
   under?: string[]
   /** Causes the fault and returns observations. */
-  disturb(installation: Installation, load: Load): Promise<string | undefined>
+  disturb(installation: Installation, load: Load, scans: Scans): Promise<string | undefined>
   /** Time in which the service must be ready again. */
   backMs?: number
+  /** Also waits until each acknowledged job was reported to its callback URL. */
+  checksWebhooks?: boolean
 }
+
+type Scans = Awaited<ReturnType<typeof startScans>>
 
 const apiKey = 'soak-test-key'
 
@@ -29,13 +33,17 @@ const apiKey = 'soak-test-key'
  * is lost, ledger and balance agree, nothing is charged twice, no threat is called clean, no content is left in
  * clear, and the service becomes ready again without help.
  */
-export async function underLoad({ settings, prepare, under, disturb, backMs = 60_000 }: Options): Promise<string> {
+export async function underLoad(options: Options): Promise<string> {
+  const { settings, prepare, under, disturb, backMs = 60_000, checksWebhooks = false } = options
   const marker = `marker-${randomBytes(16).toString('hex')}`
   const contents = new Map<string, Buffer>()
+  const called = new Set<string>()
   const origin = await openOrigin((request, response) => {
     // Webhooks arrive here as well. The service stores their responses for operators, so that they must not be content.
-    if (request.method === 'POST') response.writeHead(204).end()
-    else response.end(contents.get(request.url?.slice(1) ?? ''))
+    if (request.method === 'POST') {
+      called.add(request.url ?? '')
+      response.writeHead(204).end()
+    } else response.end(contents.get(request.url?.slice(1) ?? ''))
   })
   const installation = await openInstallation(
     {
@@ -63,7 +71,7 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
   const health = watchHealth(installation.url)
   try {
     await Promise.race([pause(3000), load.running])
-    const observed = await Promise.race([disturb(installation, load), load.running.then(() => undefined)])
+    const observed = await Promise.race([disturb(installation, load, scans), load.running.then(() => undefined)])
     await waitUntil('the service to be ready again', () => isReady(installation.url), backMs)
     await pause(2000)
     const vitals = await health.end()
@@ -75,6 +83,8 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     checkVerdicts(load.orders, results, { tolerated: ['Error:DownloadFailed'] })
     await checkLedger(balances, results)
     const sync = await scans.check()
+    if (checksWebhooks)
+      await waitUntil('every webhook', () => load.orders.every((order) => isCalled(order, called)), 90_000)
     const clear = grepFiles(installation.dataDir, Buffer.from(marker))
     assert.deepEqual(clear, [], `in clear: ${clear}`)
     const lines = installation.log().split('\n').length - 1
@@ -97,3 +107,6 @@ export async function underLoad({ settings, prepare, under, disturb, backMs = 60
     await origin.close()
   }
 }
+
+const isCalled = ({ id, name, callbackUrl }: Order, called: Set<string>) =>
+  id === undefined || callbackUrl === undefined || called.has(`/${name}`)

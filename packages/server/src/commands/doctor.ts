@@ -137,6 +137,11 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
       )
       return [
         { check, ok: true, says: 'reachable, schema up to date' },
+        ...database.lacks.map(({ what, has, needs, because }) => ({
+          check: `PostgreSQL ${what}`,
+          ok: false,
+          says: `has ${has}, needs ${needs}: ${because}.`,
+        })),
         toClockFinding(database.clock.findFault()),
         {
           check: 'accounts',

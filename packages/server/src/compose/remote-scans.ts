@@ -81,7 +81,7 @@ export function openRemoteScans(config: Config, { database, contents, kinds, lis
  * A node that is alone on its embedded database sends nothing, because there is no other node. It listens, because
  * commands of the operator change lists, signatures and sources in processes of their own.
  */
-function openNotificationsOf({ url, pool }: Database, { isAlone, log }: { isAlone: boolean; log: Logger }) {
-  const notifications = openNotifications({ url, pool, log })
+function openNotificationsOf({ direct, pool }: Database, { isAlone, log }: { isAlone: boolean; log: Logger }) {
+  const notifications = openNotifications({ connector: direct.connector, pool, log })
   return isAlone ? { ...notifications, send: () => {} } : notifications
 }

@@ -22,6 +22,7 @@ import { makePlanStore } from '../database/plan-store.ts'
 import { makeReceiptKeyStore } from '../database/receipt-key-store.ts'
 import { makeRevisionStore } from '../database/revision-store.ts'
 import { makeScanStore } from '../database/scan-store.ts'
+import { toLackTable } from '../database/server-lacks.ts'
 import { makeSignatureStore } from '../database/signature-store.ts'
 import { makeSourceStore } from '../database/source-store.ts'
 import { makeRegistration } from '../domain/accounts/registration.ts'
@@ -48,29 +49,37 @@ export async function openConnection(config: Config, role: Role, log: Logger) {
   try {
     // Released last: whatever happens to the database meanwhile, no other service uses the directory.
     if (role === 'service') closers.add(await lockDataDir(config).catch(throwExplained(config)))
-    let url = config.databaseUrl
+    // Commands hold locks and read whole tables, so they go past a pooler.
+    const isDirect = role === 'command' && config.databaseDirectUrl !== undefined
+    let url = isDirect ? config.databaseDirectUrl : config.databaseUrl
     if (url === undefined) {
       const embedded = await openEmbedded({ dataDir: config.dataDir, as: role, log }).catch(throwExplained(config))
       closers.add(embedded.close)
       url = embedded.url
     }
-    return await connect(config, url, { log, closers })
+    const directUrl = isDirect ? undefined : config.databaseDirectUrl
+    return await connect(config, { url, directUrl }, { log, closers })
   } catch (error) {
     await closers.closeAll()
     throw error
   }
 }
 
-async function connect(config: Config, url: string, { log, closers }: { log: Logger; closers: Closers }) {
+type Urls = { url: string; directUrl: string | undefined }
+
+async function connect(config: Config, urls: Urls, { log, closers }: { log: Logger; closers: Closers }) {
   const isEmbedded = config.databaseUrl === undefined
   try {
-    const database = await openDatabase({ url, connections: config.databaseConnections, log, isEmbedded })
+    const database = await openDatabase({ ...urls, connections: config.databaseConnections, log, isEmbedded })
     closers.add(database.close)
     return { database, close: closers.closeAll }
   } catch (error) {
     if (isEmbedded) throw error
     const { message } = error as Error
-    throw new OperatorMistake(`The database cannot be used: ${message}. Check ASSAY_DATABASE_URL.`, { cause: error })
+    const end = message.endsWith('\n') ? '' : '. '
+    throw new OperatorMistake(`The database cannot be used: ${message}${end}Check ASSAY_DATABASE_URL.`, {
+      cause: error,
+    })
   }
 }
 
@@ -138,8 +147,10 @@ export async function migrateDatabase(config: Config, log: Logger): Promise<stri
 export async function openStores(config: Config, role: Role, log: Logger, wanted = { isTest: false }) {
   const { database, close } = await openConnection(config, role, log)
   try {
-    if (role === 'service' || (await countMigrationsDone(database.pool)) === 0) await migrate({ ...database, log })
+    const { pool: direct } = database.direct
+    if (role === 'service' || (await countMigrationsDone(direct)) === 0) await migrate({ pool: direct, log })
     else await requireCurrentSchema(database, log)
+    if (role === 'service') logLacks(database, log)
     const isTest = role === 'service' ? await claimMode(database, wanted) : await isTestInstallation(database)
     const sealing = makeSealing(config, database)
     if (role === 'service') await sealing.getKey()
@@ -176,6 +187,12 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
 }
 
 export type Stores = Awaited<ReturnType<typeof openStores>>
+
+/** Writes a table of what the server of PostgreSQL lacks, though Assay works without it. */
+function logLacks({ lacks }: Database, log: Logger) {
+  if (lacks.length === 0) return
+  log.warn({ lacks: toLackTable(lacks).split('\n') }, 'PostgreSQL lacks settings that Assay needs to be safe and fast')
+}
 
 /** Makes the access control of the console: members, their sessions and their invitations. */
 function makeAuth(database: Database, sealer: Sealer, log: Logger) {

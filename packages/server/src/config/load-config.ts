@@ -138,6 +138,9 @@ function checkCombinations(config: Partial<Config>): string[] {
       ([first, second, why]) =>
         `${settingDefinitions[first].env} and ${settingDefinitions[second].env} go together: ${why}.`,
     )
+  if (config.databaseDirectUrl !== undefined && config.databaseUrl === undefined) {
+    mistakes.push('ASSAY_DATABASE_DIRECT_URL needs ASSAY_DATABASE_URL: it leads to the same database.')
+  }
   const roleMistakes = checkRoles(config)
   // With one role only, checkRoles reports a missing master key already.
   if (config.blobs?.at === 's3' && config.masterKey === undefined && roleMistakes.length === 0) {

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { parsePostgresUrl } from '../runtime/postgres-url.ts'
 
 /** Converts the text of a setting to its value, or throws an Error whose message completes "ASSAY_NAME must ...". */
 export type Reader<T> = (text: string) => T
@@ -43,10 +44,7 @@ export const roles: Reader<Roles> = (value) => {
 }
 
 export const postgresUrl: Reader<string> = (value) => {
-  // URL.parse rejects addresses without a host, which are valid when `?host=/run/postgresql` names a socket.
-  if (!/^postgres(ql)?:\/\/\S+$/.test(value)) {
-    throw new Error('must be a URL such as postgres://user:password@host:5432/assay')
-  }
+  parsePostgresUrl(value)
   return value
 }
 

@@ -45,7 +45,11 @@ export const settingDefinitions = {
   }),
   databaseUrl: setting('ASSAY_DATABASE_URL', postgresUrl, {
     secret: true,
-    about: 'URL of a PostgreSQL 15 or newer. Unset: Assay runs its own in the data directory.',
+    about: 'URL of a PostgreSQL 15 or newer, one host or several. Unset: Assay runs its own in the data directory.',
+  }),
+  databaseDirectUrl: setting('ASSAY_DATABASE_DIRECT_URL', postgresUrl, {
+    secret: true,
+    about: 'URL of the same database without its pooler, for LISTEN, locks, migrations and commands.',
   }),
   databaseConnections: setting('ASSAY_DATABASE_CONNECTIONS', wholeNumber(2, 200), {
     fallback: '8',

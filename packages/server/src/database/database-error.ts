@@ -46,9 +46,10 @@ const hasCode = (error: unknown, code: string) => toCode(error) === code
 
 /**
  * SQLSTATEs of an outage: connections (class 08), resources (53), a server that stops, starts or cancels a statement
- * (57), input and output of the server (58), and a server that became read-only in a failover (25006).
+ * (57), input and output of the server (58), a server that became read-only in a failover (25006), and one that ended a
+ * connection because no statement arrived in time, such as a server that was frozen (25P03, 25P04).
  */
-const serverCodes = /^(08...|53...|57014|57P0[1-4]|58...|25006)$/
+const serverCodes = /^(08...|53...|57014|57P0[1-5]|58...|25006|25P0[34])$/
 
 /** Errors of sockets, including a process that has no file descriptors left to connect with. */
 const networkCodes =

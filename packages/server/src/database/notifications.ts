@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import type { Notifications, Topic } from '../domain/ports/notifications.ts'
 import type { Logger } from '../runtime/logger.ts'
+import type { Connector } from './connector.ts'
 import { isOutage } from './database-error.ts'
 import type { Queryable } from './query.ts'
 
-type Deps = { url: string; pool: pg.Pool; log: Logger }
+type Deps = { connector: Connector; pool: pg.Pool; log: Logger }
 
 const channel = 'assay'
 /**
@@ -91,7 +92,7 @@ function toMessages(topic: Topic, ids: string[]): string[] {
 
 type Events = { onNotification(topic: Topic, ids: string[]): void; onListening(): void }
 
-function openListenConnection({ url, pool, log }: Deps, { onNotification, onListening }: Events) {
+function openListenConnection({ connector, pool, log }: Deps, { onNotification, onListening }: Events) {
   const closing = new AbortController()
   let client: pg.Client | undefined
   let isListening = false
@@ -120,11 +121,9 @@ function openListenConnection({ url, pool, log }: Deps, { onNotification, onList
 
   /** Listens until the connection is lost or closed. Returns whether there was a connection. */
   async function connectOnce(): Promise<boolean> {
-    const connection = new pg.Client({
-      connectionString: url,
+    const connection = connector.newClient({
       connectionTimeoutMillis: 10_000,
       application_name: 'assay notifications',
-      keepAlive: true,
       query_timeout: 5000,
     })
     const lost = new AbortController()

@@ -1,5 +1,6 @@
 import pg, { type Pool } from 'pg'
 import { OperatorMistake } from '../domain/problem.ts'
+import { makeConnector } from './connector.ts'
 import { findRecordedKey } from './master-key-store.ts'
 import { findRow, listRows, type Queryable } from './query.ts'
 
@@ -213,9 +214,9 @@ async function forbidChanges(pool: Pool) {
 }
 
 async function withHome<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 10_000, statement_timeout: 30_000 })
-  client.on('error', () => {})
+  let client: pg.Client
   try {
+    client = makeConnector({ url }).newClient({ connectionTimeoutMillis: 10_000, query_timeout: 65_000 })
     await client.connect()
   } catch (error) {
     throw new OperatorMistake(`The home region cannot be reached: ${(error as Error).message}.`, { cause: error })

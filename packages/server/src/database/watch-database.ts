@@ -1,38 +1,37 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
-import type { Logger } from '../runtime/logger.ts'
-import type { DatabaseClock } from './database-clock.ts'
 import { isOutage } from './database-error.ts'
+import { makeProbe } from './probe.ts'
 
 const minPauseMs = 250
-const maxPauseMs = 5000
-const probeTimeoutMs = 3000
+const maxPauseMs = 2000
+/** A server that stops answering, without closing a connection, is noticed by probes alone. */
+const probeEveryMs = 5000
 /** Lost connections are logged at most this often while the database answers. */
 const lossLogPauseMs = 10_000
 
+type Deps = Parameters<typeof makeProbe>[0] & {
+  /** A server that Assay runs itself has no successor, and its end is noticed at once. */
+  isEmbedded?: boolean | undefined
+}
+
 /**
- * Monitors whether the database answers, and how its clock differs from that of this machine. Probes use a connection
- * of their own, which no other statement can block, and ask for the time, so that they also correct the clock.
- * Every part that meets an outage reports it here; the watch logs the beginning and the end of an outage once, and
- * probes with growing pauses in between.
+ * Monitors whether the database answers and accepts writes, which server that is, and how its clock differs from that of
+ * this machine. Probes use a connection of their own, which no other statement can block, and ask for the time, so that
+ * they also correct the clock. Every part that meets an outage reports it here; the watch logs the beginning and the end
+ * of an outage once, and probes with growing pauses in between. When a probe reaches another server than before,
+ * connections to the old one are closed, because statements on them would fail or wait for an answer in vain.
  */
-export function watchDatabase({ url, log, clock }: { url: string; log: Logger; clock: DatabaseClock }) {
-  const probePool = new pg.Pool({
-    connectionString: url,
-    max: 1,
-    connectionTimeoutMillis: probeTimeoutMs,
-    query_timeout: probeTimeoutMs,
-    application_name: 'assay watch',
-  })
-  // The next probe notices that the connection is lost.
-  probePool.on('error', () => {})
+export function watchDatabase(deps: Deps) {
+  const { log, clock } = deps
+  const probe = makeProbe(deps)
   const closing = new AbortController()
   let unavailableSinceMs: number | undefined
   let nextLossLogMs = 0
   let outages = 0
-  let probing: Promise<unknown> | undefined
   let recovery: Promise<void> | undefined
   let isClockOff = false
+  const probeTimer =
+    deps.isEmbedded === true ? undefined : setInterval(() => void probe.run().catch(reportError), probeEveryMs)
 
   return {
     isUnavailable: () => unavailableSinceMs !== undefined,
@@ -45,7 +44,7 @@ export function watchDatabase({ url, log, clock }: { url: string; log: Logger; c
     },
     /** Probes the database, and returns a sentence if it does not answer. Concurrent callers share a probe. */
     async findFault(): Promise<string | undefined> {
-      if (unavailableSinceMs === undefined) await probe()
+      if (unavailableSinceMs === undefined) await probe.run()
       if (unavailableSinceMs === undefined) return undefined
       const seconds = Math.round((performance.now() - unavailableSinceMs) / 1000)
       return `The database has not answered for ${seconds} s. Requests get 503 until it is back, and nothing is charged.`
@@ -64,9 +63,10 @@ export function watchDatabase({ url, log, clock }: { url: string; log: Logger; c
       return fault
     },
     async close() {
+      clearInterval(probeTimer)
       closing.abort()
       await recovery
-      await probePool.end()
+      await probe.close()
     },
   }
 
@@ -78,18 +78,11 @@ export function watchDatabase({ url, log, clock }: { url: string; log: Logger; c
     })
   }
 
-  function probe(): Promise<unknown> {
-    probing ??= clock.measure(probePool).finally(() => {
-      probing = undefined
-    })
-    return probing
-  }
-
   async function waitForReturn({ message: reason }: Error) {
     const { signal } = closing
     for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
       try {
-        await probe()
+        await probe.run()
         return recordAnswer(reason)
       } catch {
         recordOutage(reason)

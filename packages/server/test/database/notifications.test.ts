@@ -18,7 +18,7 @@ describe('notifications between processes', () => {
   after(() => database.drop())
 
   async function open() {
-    const notifications = openNotifications({ ...database, log: silentLog })
+    const notifications = openNotifications({ ...database.direct, log: silentLog })
     opened.push(notifications)
     const heard: string[] = []
     let jobs = 0

@@ -6,6 +6,7 @@ import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import { makeKeyStore } from '../../src/database/key-store.ts'
 import { migrate } from '../../src/database/migrate.ts'
+import { openNotifications } from '../../src/database/notifications.ts'
 import { type Database, openDatabase } from '../../src/database/open-database.ts'
 import { makePlanStore } from '../../src/database/plan-store.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
@@ -15,6 +16,7 @@ import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 import { testSealer } from '../support/test-sealer.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { leaseMs, newSubmit, testQueue, toFailure } from './test-jobs.ts'
 
 describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not installed' }, () => {
@@ -34,18 +36,48 @@ describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not 
     await withPooled('transaction', async (url) => {
       await assert.rejects(
         openPatiently(url),
-        /^Error: a pooler gives every transaction another connection, and Assay needs pool_mode = session$/,
+        /^Error: a pooler gives every transaction another connection; set ASSAY_DATABASE_DIRECT_URL to the address of the server itself, or pool_mode = session$/,
       )
+      await assert.rejects(
+        openPatiently(url, url),
+        /^Error: ASSAY_DATABASE_DIRECT_URL leads through a pooler that gives every transaction another connection/,
+      )
+    })
+  })
+
+  test('in transaction mode everything works with a direct address beside it', async () => {
+    await withPooled('transaction', async (url, directUrl) => {
+      const database = await openPatiently(url, directUrl)
+      const notifications = openNotifications({ ...database.direct, pool: database.pool, log: silentLog })
+      try {
+        assert.deepEqual(
+          database.lacks.map(({ what }) => what),
+          ['statement_timeout'],
+        )
+        await migrate({ pool: database.direct.pool, log: silentLog })
+        await charge(database)
+        await waitFor(() => notifications.isListening())
+        // Another client of the pooler gets the same server process, and finds no settings or statements of ours.
+        const { rows } = await database.pool.query(
+          `select current_setting('enable_seqscan') as seqscan, (select count(*)::int from pg_prepared_statements) as prepared`,
+        )
+        assert.deepEqual(rows, [{ seqscan: 'on', prepared: 0 }])
+      } finally {
+        await notifications.close()
+        await database.close()
+      }
+      const elsewhere = await openTestDatabase({ migrated: false })
+      await assert.rejects(openPatiently(url, elsewhere.url), /lead to different databases/).finally(elsewhere.drop)
     })
   })
 })
 
-async function withPooled(mode: 'session' | 'transaction', work: (url: string) => Promise<void>) {
+async function withPooled(mode: 'session' | 'transaction', work: (url: string, directUrl: string) => Promise<void>) {
   const database = await openTestDatabase({ migrated: false })
   const pooler = await openPgbouncer(database.url, mode)
   try {
     const name = /\/(\w+)(?=\?|$)/.exec(database.url)?.[1] ?? ''
-    await work(pooler.toUrl(name))
+    await work(pooler.toUrl(name), database.url)
   } finally {
     await pooler.close()
     await database.drop()
@@ -53,10 +85,10 @@ async function withPooled(mode: 'session' | 'transaction', work: (url: string) =
 }
 
 /** Retries until pgbouncer listens. */
-async function openPatiently(url: string): Promise<Database> {
+async function openPatiently(url: string, directUrl?: string): Promise<Database> {
   for (let left = 100; ; left--) {
     try {
-      return await openDatabase({ url, connections: 4, log: silentLog })
+      return await openDatabase({ url, directUrl, connections: 4, log: silentLog })
     } catch (error) {
       if (left === 0 || (error as { code?: string }).code !== 'ECONNREFUSED') throw error
       await sleep(50)

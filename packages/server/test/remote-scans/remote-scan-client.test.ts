@@ -64,7 +64,7 @@ describe('a remote scan', () => {
   const countRemoteScans = async () => (await database.pool.query('select from remote_scans')).rowCount
 
   function listen(): Notifications {
-    const notifications = openNotifications({ ...database, log: silentLog })
+    const notifications = openNotifications({ ...database.direct, log: silentLog })
     closers.push(notifications.close)
     return notifications
   }
