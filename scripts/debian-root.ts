@@ -31,9 +31,13 @@ export function makeDebianRoot(dir: string, packages: string[], from?: string) {
   addNetwork(dir)
 }
 
-/** Starts the directory as a machine with its own processes, mounts and shared memory, on this network. */
-export async function openDebianRoot(dir: string): Promise<DebianRoot> {
-  const script = 'mount -t proc proc "$0/proc" && mount -t tmpfs -o mode=1777 shm "$0/dev/shm" && exec sleep infinity'
+/**
+ * Starts the directory as a machine with its own processes, mounts and shared memory, on this network. `mounts` is a
+ * script that runs before, in the same name space, with the directory as `$0`.
+ */
+export async function openDebianRoot(dir: string, mounts = 'true'): Promise<DebianRoot> {
+  const own = 'mount -t proc proc "$0/proc" && mount -t tmpfs -o mode=1777 shm "$0/dev/shm" && exec sleep infinity'
+  const script = `${mounts} && ${own}`
   const holder = spawn('unshare', ['--mount', '--pid', '--fork', '--kill-child=KILL', 'sh', '-c', script, dir], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })

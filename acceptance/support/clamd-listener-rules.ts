@@ -88,8 +88,9 @@ export function testClamdListener(subject: { listeners(): Listeners; dir(): stri
       await say('zIDSESSION\0zINSTREAM\0', locked, 'nINSTREAM\n', locked, 'zEND\0'),
       `1: ${found}\x002: ${found}\n`,
     )
-    const { scanAsOcisClamd, scanAsDiscourse, scanAsNextcloudClamd, scanAsRspamdClamd } = clients
-    for (const scan of [scanAsOcisClamd, scanAsDiscourse, scanAsNextcloudClamd, scanAsRspamdClamd]) {
+    const { scanAsOcisClamd, scanAsDiscourse, scanAsNextcloudClamd, scanAsRspamdClamd, scanAsMattermost } = clients
+    const all = [scanAsOcisClamd, scanAsDiscourse, scanAsNextcloudClamd, scanAsRspamdClamd, scanAsMattermost]
+    for (const scan of all) {
       const port = subject.listeners().ports.clamd
       assert.equal(await scan(port, newEncryptedDocx()), 'infected')
       assert.equal(await scan(port, eicar), 'infected')

@@ -38,6 +38,7 @@ export const runners: Runner[] = [
   { document: 'docs/languages.md', test: 'acceptance/documents/languages.test.ts', takes: isShell },
   { document: 'docs/regions.md', test: 'acceptance/lifecycle/regions.test.ts', takes: isShell },
   { document: 'docs/test-mode.md', test: 'acceptance/test-mode/alone.test.ts', takes: isShell },
+  { document: 'docs/platforms.md', test: 'acceptance/listeners/platforms.test.ts', takes: isShell },
   { document: 'docs/command-line.md', test: 'packages/cli/test/document.test.ts', takes: isShell },
 ]
 

@@ -130,6 +130,7 @@ describe('clients of the listeners', () => {
     Discourse: clients.scanAsDiscourse,
     Nextcloud: clients.scanAsNextcloudClamd,
     rspamd: clients.scanAsRspamdClamd,
+    Mattermost: clients.scanAsMattermost,
   }
   for (const [name, scan] of Object.entries(clamdClients)) {
     test(`${name} over clamd: what is not clean is infected`, async () => {
@@ -145,10 +146,10 @@ describe('clients of the listeners', () => {
     })
   }
 
-  test('Nextcloud and rspamd tell an ERROR of clamd from clean', async () => {
+  test('Nextcloud and Mattermost tell an ERROR of clamd from clean', async () => {
     for (const what of failures) {
       assert.equal(await clients.scanAsNextcloudClamd(error.port, Buffer.from(what)), 'failed', what)
-      assert.equal(await clients.scanAsRspamdClamd(error.port, Buffer.from(what)), 'failed', what)
+      assert.equal(await clients.scanAsMattermost(error.port, Buffer.from(what)), 'infected', what)
     }
   })
 

@@ -115,13 +115,21 @@ export const scanAsNextcloudClamd = (port: number, content: Buffer) =>
     return /.*: (.*) FOUND$/.test(line) ? 'infected' : 'failed'
   })
 
-/** rspamd over clamd: the text up to a zero byte. */
+/** rspamd 3.4 over clamd: the text up to a zero byte. It fails with a Lua error after an ERROR, and accepts the mail. */
 export const scanAsRspamdClamd = (port: number, content: Buffer) =>
   withSocket(port, async (socket) => {
     await socket.write(Buffer.concat([Buffer.from('zINSTREAM\0'), toLength(content.length), content, toLength(0)]))
     const reply = (await readUntil(socket, (sofar) => sofar.includes('\0'))).split('\0')[0] ?? ''
-    if (reply === 'stream: OK') return 'accepted'
-    return /stream: (.+) FOUND/.test(reply) ? 'infected' : 'failed'
+    return /stream: (.+) FOUND/.test(reply) ? 'infected' : 'accepted'
+  })
+
+/** Mattermost: every line but OK refuses the upload, and no line at all accepts it. */
+export const scanAsMattermost = (port: number, content: Buffer) =>
+  withSocket(port, async (socket) => {
+    await sendStream(socket, 'nINSTREAM\n', content, 1024)
+    const text = await readUntil(socket, () => false)
+    const lines = text.split('\n').slice(0, -1)
+    return lines.every((line) => /^[^:]+: OK$/.test(line.trimEnd())) ? 'accepted' : 'infected'
   })
 
 /** Sends a request as the ICAP client of oCIS and OpenCloud: a new connection, read up to an empty line or the end. */
