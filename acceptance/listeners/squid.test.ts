@@ -88,6 +88,16 @@ describe('downloads through Squid', { skip: lacking || alreadyTested }, () => {
     assert.ok(body.length <= 3200, `${body.length} bytes arrived`)
     assert.ok((bodies['/large.tar'] as Buffer).subarray(0, body.length).equals(body))
   })
+
+  test('nothing arrives while the listener cannot scan, or is stopped', async () => {
+    const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
+    await listeners.operate('accounts', 'suspend', account?.id ?? '')
+    assert.match((await download('/small.txt')).status, /^5/)
+    await listeners.stop()
+    const { status, body } = await download('/small.txt')
+    assert.match(status, /^5/)
+    assert.doesNotMatch(body.toString(), /Dear Sir/)
+  })
 })
 
 /** The lines of docs/listeners.md, and what Squid needs to run beside other things. */
