@@ -11,6 +11,7 @@ const commands: Record<string, () => Promise<Command>> = {
   models: async () => (await import('./models.ts')).makeModelsCommand(),
   accounts: async () => (await import('./accounts.ts')).makeAccountsCommand(),
   keys: async () => (await import('./keys.ts')).makeKeysCommand(),
+  downloads: async () => (await import('./downloads.ts')).makeDownloadsCommand(),
   operators: async () => (await import('./operators.ts')).makeOperatorsCommand(),
   plans: async () => (await import('./plans.ts')).makePlansCommand(),
   credits: async () => (await import('./credits.ts')).makeCreditsCommand(),

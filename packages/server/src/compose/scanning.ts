@@ -3,6 +3,7 @@ import type { Config } from '../config/load-config.ts'
 import { makeListStore } from '../database/console/list-store.ts'
 import type { Database } from '../database/open-database.ts'
 import { makeDescriber } from '../domain/content/media-type.ts'
+import { makeAuthorizeDownload } from '../domain/downloads/authorize.ts'
 import { openHashLists, withHashLists } from '../domain/knowledge/hash-lists.ts'
 import { type Degradation, makeDegradation, openSharedDegradation, withRefusal } from '../domain/scans/degradation.ts'
 import { makeDownload, makeScanner } from '../domain/scans/scanner.ts'
@@ -11,6 +12,7 @@ import { makeAddressPolicy } from '../domain/scans/web-address.ts'
 import { withTestKeys } from '../domain/test-mode.ts'
 import { makeContentFetcher } from '../outbound/content-fetcher.ts'
 import { makeGuardedAgent } from '../outbound/guarded-agent.ts'
+import { signObject } from '../outbound/s3-signature.ts'
 import { makeWebhookSender } from '../outbound/webhook-sender.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -76,6 +78,11 @@ export async function openScanning(config: Config, { storage, isTest, metrics, l
             fetcher: outbound.fetcher,
             contents,
             findDownloadHosts: accounts.findDownloadHosts,
+            authorize: makeAuthorizeDownload({
+              credentials: storage.downloadCredentials,
+              signObject,
+              clock: database.clock,
+            }),
           }),
         })
   const liveScanner = withRefusal(scannerOfNode, degradation)

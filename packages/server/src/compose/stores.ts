@@ -9,6 +9,7 @@ import { makeAuditLog } from '../database/console/audit-log.ts'
 import { makeMemberStore } from '../database/console/member-store.ts'
 import { isOutage } from '../database/database-error.ts'
 import { makeDeliveryStore } from '../database/delivery-store.ts'
+import { makeDownloadCredentialStore } from '../database/download-credential-store.ts'
 import { prepareDataDir } from '../database/embedded/layout.ts'
 import { openEmbedded } from '../database/embedded/open-embedded.ts'
 import { makeHashListStore } from '../database/hash-list-store.ts'
@@ -174,6 +175,7 @@ export async function openStores(config: Config, role: Role, log: Logger, wanted
       activity: makeActivityStore(database),
       alerts: makeAlertStore({ pool, sealer: sealing }),
       signatures: makeSignatureStore(database),
+      downloadCredentials: makeDownloadCredentialStore({ pool, sealer: sealing }),
       receiptKeys: makeReceiptKeyStore({ pool, sealer: sealing }),
       hashLists: makeHashListStore(database),
       revisions: makeRevisionStore({ pool, decide: decideRevision, makeBody: makeRevisionBody }),

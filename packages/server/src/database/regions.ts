@@ -8,7 +8,7 @@ import { findRow, listRows, type Queryable } from './query.ts'
  * Regions: a satellite region follows the accounts of a home region by logical replication. Only these tables are
  * replicated; credits, rate windows, jobs, content and results stay in their region.
  */
-const sharedTables = ['plans', 'accounts', 'api_keys']
+const sharedTables = ['plans', 'accounts', 'api_keys', 'download_credentials']
 
 const publication = 'assay_accounts'
 export const subscription = 'assay_home'

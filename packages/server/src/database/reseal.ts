@@ -3,6 +3,7 @@ import type { Binding } from '../domain/ports/sealer.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { alertChannelOf } from './alert-channels.ts'
 import { totpSecretOf } from './console/member-store.ts'
+import { downloadCredentialOf } from './download-credential-store.ts'
 import { changeRows, inTransaction, listRows } from './query.ts'
 import { receiptKeyOf } from './receipt-key-store.ts'
 import { previousWebhookSecretOf, webhookSecretOf } from './webhook-secrets.ts'
@@ -47,7 +48,8 @@ export async function resealAll(pool: Pool, resealing: Resealing, options: Optio
     pool,
     async (client): Promise<Resealed> => {
       await client.query(
-        'lock table master_key, accounts, members, alert_channels, receipt_keys, jobs in share row exclusive mode',
+        `lock table master_key, accounts, download_credentials, members, alert_channels, receipt_keys, jobs
+         in share row exclusive mode`,
       )
       await requireNoNodes(client)
       const moved = await changeRows(client, 'update master_key set id = $2 where id = $1', [
@@ -58,6 +60,7 @@ export async function resealAll(pool: Pool, resealing: Resealing, options: Optio
       options.onLocked()
       // The home region seals the secrets of accounts, and replicates them.
       const accounts = options.isSatellite ? 0 : await resealAccounts(client, resealing)
+      if (!options.isSatellite) await resealDownloadCredentials(client, resealing)
       const members = await resealMembers(client, resealing)
       await resealAlertChannels(client, resealing)
       await resealReceiptKey(client, resealing)
@@ -99,6 +102,19 @@ async function resealAccounts(client: PoolClient, { reseal, newWebhookSecret }: 
     await changeRows(client, text, [id, sealed, sealedPrevious ?? null])
   }
   return rows.length
+}
+
+/** A credential whose values are lost is removed; the owner adds it again. */
+async function resealDownloadCredentials(client: PoolClient, { reseal }: Resealing) {
+  const rows = await listRows<{ id: string; accountId: string; target: string; region: string | null; sealed: Buffer }>(
+    client,
+    'select id, account_id as "accountId", target, region, sealed from download_credentials order by id',
+  )
+  for (const { id, sealed, ...row } of rows) {
+    const resealed = reseal(sealed, downloadCredentialOf(row))
+    if (resealed === undefined) await changeRows(client, 'delete from download_credentials where id = $1', [id])
+    else await changeRows(client, 'update download_credentials set sealed = $2 where id = $1', [id, resealed])
+  }
 }
 
 async function resealMembers(client: PoolClient, { reseal, newWebhookSecret }: Resealing): Promise<number> {

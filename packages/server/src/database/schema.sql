@@ -250,6 +250,20 @@ create table delivery_attempts (
   constraint delivery_attempts_pkey PRIMARY KEY (delivery_id, id)
 );
 
+create table download_credentials (
+  id uuid not null,
+  account_id uuid not null,
+  target text not null,
+  region text,
+  sealed bytea not null,
+  created_by text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint download_credentials_account_id_target_key UNIQUE (account_id, target),
+  constraint download_credentials_pkey PRIMARY KEY (id),
+  constraint download_credentials_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint download_credentials_check CHECK (((region IS NOT NULL) = (target ~~ 's3://%'::text)))
+);
+
 create table hash_lists (
   id bigint not null generated always as identity,
   name text not null,

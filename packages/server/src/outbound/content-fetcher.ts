@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Content } from '../domain/content/content.ts'
+import { isSameServer } from '../domain/downloads/target.ts'
 import type {
+  DownloadAuthorization,
   FeedFetcher,
   FetchFailure,
   FetchRequest,
@@ -9,7 +11,7 @@ import type {
 } from '../domain/ports/content-store.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/process.ts'
-import type { GuardedAgent } from './guarded-agent.ts'
+import type { GuardedAgent, Peer } from './guarded-agent.ts'
 import { OutboundError, toOutboundError } from './outbound-error.ts'
 import { newTimeLimit, type TimeLimit, withinTime } from './time-limit.ts'
 
@@ -57,16 +59,24 @@ export function makeContentFetcher(deps: {
 
   async function followRedirects(first: string, request: AnyRequest, signal: AbortSignal): Promise<AnyResult> {
     let address = first
+    let { authorization } = request
     for (let followed = 0; followed <= maxRedirects; followed++) {
       const url = toUrl(address, request, followed > 0)
+      // The server of a redirect chooses where it leads, so nothing is sent again after the first other server.
+      if (followed > 0 && !staysValid(authorization, first, url)) authorization = undefined
       if (request.validators !== undefined && /^https:/i.test(first) && url.protocol !== 'https:') {
         throw new OutboundError('The address redirects from https to http.')
       }
       const time = newTimeLimit(signal)
       try {
-        const onConnected = () => time.set(firstByteMs, 'The host did not start to respond in time.')
-        const result = await agent.exchange({ ...toRequest(url, request), onConnected }, time.signal, (response) => {
+        const onConnected = (peer: Peer) => {
+          requirePrivacy(authorization, peer)
+          time.set(firstByteMs, 'The host did not start to respond in time.')
+        }
+        const outgoing = { ...toRequest(url, request, authorization), onConnected }
+        const result = await agent.exchange(outgoing, time.signal, (response) => {
           time.pause()
+          requirePermission(response, request, authorization)
           return useResponse(response, url, request, time)
         })
         if (typeof result !== 'string') return result
@@ -116,15 +126,41 @@ export function makeContentFetcher(deps: {
   }
 }
 
-const toRequest = (url: URL, { validators }: AnyRequest) => ({
+const staysValid = (authorization: DownloadAuthorization | undefined, first: string, url: URL): boolean =>
+  authorization?.isForOneAddress === false && isSameServer(new URL(first), url)
+
+function requirePrivacy(authorization: DownloadAuthorization | undefined, { isOpened }: Peer) {
+  if (authorization?.needsOpenedNetwork !== true || isOpened) return
+  throw new OutboundError(
+    'The stored download credential was not sent: over http it goes only to networks that the operator has opened.',
+  )
+}
+
+/** Explains a refusal to accounts with a credential for the address. The sentence has nothing of the credential. */
+function requirePermission(
+  { statusCode = 0 }: IncomingMessage,
+  { authorization: stored }: AnyRequest,
+  sent: DownloadAuthorization | undefined,
+) {
+  if (stored === undefined || (statusCode !== 401 && statusCode !== 403)) return
+  const reason =
+    sent === undefined
+      ? 'The stored download credential was not sent after the redirect'
+      : 'The stored download credential was sent'
+  throw new OutboundError(`The host answered with status ${statusCode}. ${reason}.`)
+}
+
+const toRequest = (url: URL, { validators }: AnyRequest, authorization: DownloadAuthorization | undefined) => ({
   url,
   method: 'GET' as const,
+  requestTarget: authorization?.requestTarget,
   headers: {
     accept: '*/*',
     'accept-encoding': 'identity',
     'user-agent': `Assay/${version}`,
     ...(validators?.etag ? { 'if-none-match': validators.etag } : {}),
     ...(validators?.lastModified ? { 'if-modified-since': validators.lastModified } : {}),
+    ...authorization?.headers,
   },
 })
 

@@ -11,13 +11,20 @@ type OutboundRequest = {
   url: URL
   method: 'GET' | 'POST'
   headers: Record<string, string>
+  /** The path and query to ask for, in place of those of the URL. */
+  requestTarget?: string | undefined
   body?: Buffer
-  /** Called when the request is about to be sent. */
-  onConnected?(): void
+  /** Called when the request is about to be sent. Nothing is sent if it throws. */
+  onConnected?(peer: Peer): void
 }
 
-/** What is known of the other side. A host has a public address if all of its addresses are public. */
-export type Peer = { isPublic: boolean }
+/** What is known of the other side. */
+export type Peer = {
+  /** All addresses of the host are public. */
+  isPublic: boolean
+  /** All addresses of the host are in networks that the operator has opened. */
+  isOpened: boolean
+}
 
 type UseResponse<T> = (response: IncomingMessage, peer: Peer) => Promise<T>
 
@@ -56,11 +63,11 @@ export function makeGuardedAgent(deps: {
       const close = () => socket?.destroy()
       signal.addEventListener('abort', close, { once: true })
       try {
-        const peer: Peer = { isPublic: false }
+        const peer: Peer = { isPublic: false, isOpened: false }
         socket = await openConnection(request.url, peer, signal).catch(throwOutbound)
         // The signal may have aborted while nothing listened to it.
         signal.throwIfAborted()
-        request.onConnected?.()
+        request.onConnected?.(peer)
         return await use(await getResponse(socket, request).catch(throwOutbound), peer)
       } catch (error) {
         signal.throwIfAborted()
@@ -78,6 +85,7 @@ export function makeGuardedAgent(deps: {
     const port = Number(url.port || (isSecure ? 443 : 80))
     const addresses = await findAddresses(host, signal)
     peer.isPublic = addresses.every(policy.isPublic)
+    peer.isOpened = !addresses.some(policy.isPublic)
     return await withinTime({ ms: connectMs, signal, sentence: connectTimeoutMessage }, async (within) => {
       const socket = await dialFirst(addresses, { ms: connectMs, signal: within }, (address, one) =>
         proxy === undefined ? openDirect(address, port, one) : openThrough(proxy, address, port, one),
@@ -140,12 +148,12 @@ const maxInterimResponses = 20
 
 /** Sends the request on the connection, and returns its response. Interim responses are skipped, also a 100 unasked. */
 function getResponse(socket: Socket, request: OutboundRequest): Promise<IncomingMessage> {
-  const { url, method, headers, body, onConnected: _ } = request
+  const { url, method, headers, body } = request
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const outgoing = startRequest({
     createConnection: () => socket,
     method,
-    path: `${url.pathname}${url.search}`,
+    path: request.requestTarget ?? `${url.pathname}${url.search}`,
     headers: { host: url.host, ...headers },
     maxHeaderSize: maxHeaderBytes,
   })

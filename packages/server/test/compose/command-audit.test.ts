@@ -22,7 +22,7 @@ const readers = [
   'accounts list, accounts show, keys list, plans list, credits ledger, operators list, signatures list',
   'models list, models evaluate, sources list, sources presets',
   'webhooks deliveries, webhooks show, webhooks endpoints, regions show',
-  'hashes list, hashes find, receipts verify, receipts keys',
+  'hashes list, hashes find, receipts verify, receipts keys, downloads list',
 ]
   .join()
   .split(',')
@@ -92,6 +92,7 @@ describe('the audit log of operator commands', () => {
       'signature_files',
       'signature_sources',
       'receipt_keys',
+      'download_credentials',
       // An import that ends early leaves a list behind that is not in use.
       "(select * from hash_lists where state = 'active')",
     ]
@@ -121,6 +122,7 @@ describe('the audit log of operator commands', () => {
     writeFileSync(join(dir, 'audited.yar'), 'rule audited { strings: $a = "never in any file" condition: $a }\n')
 
     writeModel(join(dir, 'model'), makeVit())
+    writeFileSync(join(dir, 'secret.txt'), 'Authorization: Bearer hush\n')
     writeFileSync(join(dir, 'hashes.csv'), `${'0'.repeat(64)}\n`)
     await pool.query(`insert into receipt_keys (id, public_key) values ('leaked', $1)`, [Buffer.alloc(32)])
 
@@ -131,6 +133,16 @@ describe('the audit log of operator commands', () => {
       [['accounts', 'resume', accountId], 'account.update', accountId],
       [['keys', 'set', keyId, '--allow', 'read'], 'key.restrict', 'ci'],
       [['keys', 'revoke', keyId], 'key.revoke', keyId],
+      [
+        ['downloads', 'add', join(dir, 'secret.txt'), ...account, '--host', 'files.example.com'],
+        'download-credential.add',
+        'https://files.example.com',
+      ],
+      [
+        ['downloads', 'remove', 'https://files.example.com', ...account],
+        'download-credential.remove',
+        'https://files.example.com',
+      ],
       [['hashes', 'import', join(dir, 'hashes.csv'), '--list', 'bad', '--verdict', 'bad'], 'hashes.import', 'bad'],
       [['hashes', 'remove', 'bad'], 'hashes.remove', 'bad'],
       [['receipts', 'withdraw-key', 'leaked'], 'receipt-key.withdraw', 'leaked'],

@@ -16,6 +16,7 @@ import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import { findRecordedKey } from '../../src/database/master-key-store.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import { readHostTarget } from '../../src/domain/downloads/target.ts'
 import { OperatorMistake } from '../../src/domain/problem.ts'
 import { listQueues, toQueueName } from '../../src/domain/scans/jobs.ts'
 import { silentLog } from '../support/silent-log.ts'
@@ -51,6 +52,11 @@ async function openInstallation() {
     secret: 's',
   } as const
   await stores.alerts.addChannel({ ...channel, topics: ['disk'], threatsPerHour: 1 }, 'ada')
+  const target = readHostTarget('files.example.com')
+  assert.ok(typeof target !== 'string')
+  const values = { kind: 'headers', headers: [{ name: 'cookie', value: 'hush' }] } as const
+  const credential = { id: newUuid(), target, values: { ...values, headers: [...values.headers] }, createdBy: 'ada' }
+  await stores.downloadCredentials.put(accountId, credential)
   const contents = toContents(keys[0])
   const jobs = [await submit(1000), await submit(200_000)]
 
@@ -82,6 +88,7 @@ async function openInstallation() {
     pool: stores.database.pool,
     accountId,
     member,
+    credential,
     jobs,
     rotate: ({ isLost = false, masterKey = keys[0] as Buffer } = {}) =>
       rotateMasterKey({ ...config, masterKey }, stores, { newKeyFile, isLost, note: async () => {} }),
@@ -125,6 +132,9 @@ describe('a rotation of the master key', () => {
     assert.deepEqual(await stores.receiptKeys.getSigningKey(), receiptKey)
     const [channel] = await stores.alerts.listChannels(null)
     assert.deepEqual([channel?.target, channel?.secret], ['https://a.example/', 's'])
+    const { id: credentialId, values } = old.credential
+    assert.deepEqual(await stores.downloadCredentials.open(old.accountId, credentialId), values)
+    await assert.rejects(old.stores.downloadCredentials.open(old.accountId, credentialId), /another master key/)
     const queues = listQueues(['malware'], old.newContents.storeIds)
     const claimed = await makeJobStore({ pool: old.pool, listQueues: () => queues }).claim(10, 30_000)
     assert.equal(claimed.length, 2)
@@ -171,6 +181,7 @@ describe('a rotation of the master key', () => {
     assert.deepEqual(others, [])
     assert.equal((await stores.auth.members.findMember(old.member))?.totpConfirmedAt, null)
     assert.deepEqual(await stores.alerts.listChannels(null), [])
+    assert.deepEqual(await stores.downloadCredentials.list(old.accountId), [])
     // A new key signs, and the public key of the lost one still verifies.
     const nextKey = await stores.receiptKeys.getSigningKey()
     const listed = (await stores.receiptKeys.listKeys()).map(({ id }) => id)

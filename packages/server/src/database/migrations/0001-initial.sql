@@ -78,6 +78,22 @@ create table api_keys (
   created_by text
 );
 
+-- Credentials with which the content of URLs is downloaded, for the servers that they name and no other.
+create table download_credentials (
+  id uuid primary key,
+  account_id uuid not null references accounts (id) on delete cascade,
+  -- A host such as `https://*.example.com:8443`, or a bucket such as `s3://name?endpoint=https://s3.example.com`.
+  target text not null,
+  -- Region of a bucket; null for hosts.
+  region text,
+  -- Headers or an access key. Sealed with the master key, for this account, target and region.
+  sealed bytea not null,
+  created_by text not null,
+  created_at timestamptz not null default now(),
+  unique (account_id, target),
+  check ((region is not null) = (target like 's3://%'))
+);
+
 create index api_keys_account on api_keys (account_id);
 
 create table rate_windows (

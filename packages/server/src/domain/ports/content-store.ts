@@ -68,6 +68,17 @@ export type FetchResult =
   /** `reason` is a sentence for people. It names no address that the caller did not give. */
   | { readonly failure: FetchFailure; readonly reason: string }
 
+/** What to send with a download so that its server gives the content. */
+export type DownloadAuthorization = {
+  readonly headers: Readonly<Record<string, string>>
+  /** The path and query to ask for, if they must be in another encoding than in the address. */
+  readonly requestTarget?: string
+  /** A signature holds for one address. Other headers are sent along redirects that stay on the server. */
+  readonly isForOneAddress: boolean
+  /** Everyone on the way can read what is sent over http: it may go only to networks that the operator has opened. */
+  readonly needsOpenedNetwork: boolean
+}
+
 export type FetchRequest = {
   readonly maxBytes: number
   /** The time limit for the whole download: redirects, name resolution, connections and content. */
@@ -76,6 +87,8 @@ export type FetchRequest = {
   readonly contents: ContentStore
   /** Called for the URL and every redirect, with the host in lower case, without a final dot, IPv6 in brackets. */
   isHostAllowed?(host: string): boolean
+  /** Sent to the server of the URL, and to no other one that it redirects to. */
+  readonly authorization?: DownloadAuthorization | undefined
 }
 
 /** Headers with which a server can tell that content has not changed since an earlier download. */

@@ -2,6 +2,7 @@ import { maxContentBytes, type ScanMode } from '@assay/contract'
 import type { Content } from '../content/content.ts'
 import { findImageFormat } from '../content/image-format.ts'
 import type { Describer } from '../content/media-type.ts'
+import type { AuthorizeDownload } from '../downloads/authorize.ts'
 import type { ContentFetcher, ContentStore, FetchResult } from '../ports/content-store.ts'
 import type { ImageScan } from './image-scan.ts'
 import type { MalwareScan } from './malware-scan.ts'
@@ -57,13 +58,18 @@ export const makeDownload =
     contents: ContentStore
     /** Null when the account allows every public host. */
     findDownloadHosts(accountId: string): Promise<string[] | null>
+    authorize: AuthorizeDownload
   }): Download =>
   async (url, { accountId, kind, mode, signal }) => {
-    const hosts = await deps.findDownloadHosts(accountId)
+    const [hosts, authorization] = await Promise.all([
+      deps.findDownloadHosts(accountId),
+      deps.authorize(accountId, url),
+    ])
     return deps.fetcher.fetchContent(url, {
       maxBytes: maxContentBytes[kind][mode],
       totalMs: downloadMs[mode],
       signal,
+      authorization,
       contents: { newWriter: (options) => deps.contents.newWriter({ ...options, accountId }) },
       ...(hosts === null ? {} : { isHostAllowed: (host: string) => isHostListed(host, hosts) }),
     })

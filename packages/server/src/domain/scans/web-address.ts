@@ -36,7 +36,7 @@ export function checkWebAddress(text: string, policy: AddressPolicy): string[] {
 }
 
 /** Tells names that cannot exist: DNS allows 253 characters, in labels of 1 to 63, and international ones in Punycode. */
-function isPossibleHost(hostname: string): boolean {
+export function isPossibleHost(hostname: string): boolean {
   if (hostname.startsWith('[')) return true
   const host = hostname.replace(/\.$/, '')
   const hasLabels = host.length <= 253 && host.split('.').every((label) => label.length >= 1 && label.length <= 63)
@@ -56,6 +56,8 @@ export type AddressPolicy = {
   isAllowed(address: string): boolean
   /** False for addresses that are allowed only because the operator has opened their network. */
   isPublic(address: string): boolean
+  /** Whether the operator has opened any network that is not public. */
+  readonly opensNetworks: boolean
 }
 
 /** IANA's special-purpose addresses of IPv4, and the address of the platform on Azure. */
@@ -99,6 +101,7 @@ export function makeAddressPolicy(allowed: readonly string[]): AddressPolicy {
     // BlockList compares a mapped address with IPv4 rules, so an opened network is open in that form too.
     isAllowed: (address) => isPlain(address) && (openedNetworks.check(address, toFamily(address)) || isPublic(address)),
     isPublic,
+    opensNetworks: allowed.length > 0,
   }
 
   function isPublic(address: string): boolean {

@@ -1,0 +1,146 @@
+import { isIP } from 'node:net'
+import { isPossibleHost } from '../scans/web-address.ts'
+import { isSharedSuffix } from './shared-suffixes.ts'
+
+type Protocol = 'https:' | 'http:'
+
+/** One server: protocol, host and port. The host is in lower case, without a final dot, IPv6 in brackets. */
+type Server = { protocol: Protocol; host: string; port: number }
+
+/** The hosts that get the headers of a credential: one host, or all hosts below a domain, on one port. */
+export type HostTarget = Server & { kind: 'headers'; isWildcard: boolean }
+
+/** The bucket whose URLs are signed. Without an endpoint it is a bucket of AWS. */
+export type BucketTarget = { kind: 's3'; bucket: string; region: string; endpoint: Server | null }
+
+export type DownloadTarget = HostTarget | BucketTarget
+
+/** Query parameters of a URL that is signed already. S3 refuses a request that is signed twice. */
+const presignedParameters = ['x-amz-signature', 'x-amz-algorithm', 'signature', 'awsaccesskeyid']
+
+/** Reads a host pattern such as `files.example.com` or `https://*.example.com:8443`, or returns why it is none. */
+export function readHostTarget(text: string): HostTarget | string {
+  const [, scheme = 'https', star = '', rest = ''] = /^(?:(https?):\/\/)?(\*\.)?([^*]*)$/i.exec(text.trim()) ?? []
+  const server = readServer(`${scheme}://${rest}`)
+  if (server === undefined) {
+    return 'Enter a host such as files.example.com, *.example.com or https://files.example.com:8443, without a path.'
+  }
+  const isWildcard = star !== ''
+  if (isWildcard && (server.host.startsWith('[') || isIP(server.host) !== 0)) {
+    return 'An IP address cannot have a wildcard.'
+  }
+  if (isWildcard && isSharedSuffix(server.host)) {
+    return `Hosts below ${server.host} belong to different people. Name the host, or a domain of your own.`
+  }
+  return { kind: 'headers', ...server, isWildcard }
+}
+
+/** Reads the bucket of an S3 credential, or returns why it is none. */
+export function readBucketTarget(bucket: string, region: string, endpoint: string | null): BucketTarget | string {
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket) || bucket.includes('..') || isIP(bucket) !== 0) {
+    return 'Enter the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens.'
+  }
+  if (!/^[a-z0-9-]{1,40}$/.test(region)) return 'Enter a region such as eu-central-1.'
+  if (endpoint === null) return { kind: 's3', bucket, region, endpoint }
+  const server = readServer(/^https?:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`)
+  if (server === undefined) return 'Enter an endpoint such as https://s3.example.com, without a path.'
+  return { kind: 's3', bucket, region, endpoint: server }
+}
+
+/** Reads a target as `toTargetText` wrote it. */
+export function readTarget(text: string, region: string | null): DownloadTarget | string {
+  const [, bucket, endpoint] = /^s3:\/\/([^?]+)(?:\?endpoint=(.+))?$/.exec(text) ?? []
+  return bucket === undefined ? readHostTarget(text) : readBucketTarget(bucket, region ?? '', endpoint ?? null)
+}
+
+/** The one spelling of a target, by which an account has at most one credential for it. */
+export function toTargetText(target: DownloadTarget): string {
+  if (target.kind === 'headers') return toServerText(target, target.isWildcard ? '*.' : '')
+  return `s3://${target.bucket}${target.endpoint === null ? '' : `?endpoint=${toServerText(target.endpoint)}`}`
+}
+
+/** Credentials for a plain http address can be read on the way, so only networks of the operator get them. */
+export const isPlainHttp = (target: DownloadTarget): boolean =>
+  (target.kind === 'headers' ? target : target.endpoint)?.protocol === 'http:'
+
+/** Finds the most specific of the targets that a URL belongs to. */
+export function findTarget<T extends { target: DownloadTarget }>(url: URL, candidates: T[]): T | undefined {
+  const matching = candidates.filter(({ target }) =>
+    target.kind === 'headers' ? isOfHost(url, target) : findObjectPath(url, target) !== undefined,
+  )
+  return matching.toSorted((a, b) => toRank(b.target) - toRank(a.target) || compareText(a.target, b.target))[0]
+}
+
+/** Returns the decoded path of an object of the bucket, or undefined if the URL is not one that may be signed. */
+export function findObjectPath(url: URL, { bucket, region, endpoint }: BucketTarget): string | undefined {
+  const path = decodePath(url.pathname)
+  if (path === undefined || [...url.searchParams.keys()].some((name) => presignedParameters.includes(lower(name)))) {
+    return undefined
+  }
+  const servers = endpoint === null ? toAwsServers(region) : [endpoint]
+  const isPathStyle = path.startsWith(`/${bucket}/`) && path.length > bucket.length + 2
+  for (const server of servers) {
+    if (isPathStyle && isOfServer(url, server)) return path
+    if (path.length > 1 && isOfServer(url, { ...server, host: `${bucket}.${server.host}` })) return path
+  }
+  return undefined
+}
+
+/** The host of a URL in one spelling: names with and without a final dot are the same host. */
+const toHost = (url: URL): string => url.hostname.replace(/\.$/, '')
+
+const toPort = (url: URL): number => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+
+/** Whether two addresses are of the same server: protocol, host and port. */
+export const isSameServer = (a: URL, b: URL): boolean =>
+  a.protocol === b.protocol && toHost(a) === toHost(b) && toPort(a) === toPort(b)
+
+function readServer(text: string): Server | undefined {
+  // The parser of URLs drops tabs and newlines and replaces backslashes, so the text is checked before.
+  if (text.length > 300 || !/^https?:\/\/[^\s/?#@\\\u0000-\u0020\u007f]+\/?$/iu.test(text)) return undefined
+  const url = URL.parse(text)
+  if (url === null || !isPossibleHost(url.hostname) || url.hostname.includes('*')) return undefined
+  return { protocol: url.protocol as Protocol, host: toHost(url), port: toPort(url) }
+}
+
+function toServerText({ protocol, host, port }: Server, star = ''): string {
+  const isDefault = port === (protocol === 'https:' ? 443 : 80)
+  return `${protocol}//${star}${host}${isDefault ? '' : `:${port}`}`
+}
+
+const isOfServer = (url: URL, { protocol, host, port }: Server): boolean =>
+  url.protocol === protocol && toHost(url) === host && toPort(url) === port
+
+const isOfHost = (url: URL, { isWildcard, ...server }: HostTarget): boolean =>
+  isWildcard
+    ? toHost(url).endsWith(`.${server.host}`) && isOfServer(url, { ...server, host: toHost(url) })
+    : isOfServer(url, server)
+
+/** A bucket is part of a host, a host part of a domain, and a longer domain part of a shorter one. */
+function toRank(target: DownloadTarget): number {
+  if (target.kind === 's3') return 2000 + (target.endpoint?.host.length ?? 0)
+  return target.isWildcard ? target.host.length : 1000
+}
+
+const compareText = (a: DownloadTarget, b: DownloadTarget) => (toTargetText(a) < toTargetText(b) ? -1 : 1)
+
+function toAwsServers(region: string): Server[] {
+  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com'
+  return [`s3.${region}.${domain}`, `s3.dualstack.${region}.${domain}`, `s3.${domain}`].map((host) => ({
+    protocol: 'https:',
+    host,
+    port: 443,
+  }))
+}
+
+/** Decodes a path. A path with dot segments, which servers read differently, or invalid encoding has no meaning here. */
+function decodePath(path: string): string | undefined {
+  try {
+    const decoded = decodeURIComponent(path)
+    return decoded.split('/').some((segment) => segment === '.' || segment === '..') ? undefined : decoded
+  } catch {
+    return undefined
+  }
+}
+
+const lower = (text: string) => text.toLowerCase()
