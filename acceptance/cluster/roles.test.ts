@@ -42,7 +42,14 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
 
   before(async () => {
     cluster = await openCluster()
-    origin = await openOrigin({ '/eicar': eicar, '/slow': (_request, response) => void held.push(response) })
+    origin = await openOrigin({
+      '/eicar': eicar,
+      '/slow': (_request, response) => void held.push(response),
+      '/private': (request, response) => {
+        if (request.headers.authorization !== 'Bearer of the cluster') response.statusCode = 401
+        response.end(eicar)
+      },
+    })
     const nodes = await Promise.all(['worker', 'api', 'api'].map((roles) => cluster.start(roles, settings)))
     const [one, two, three] = nodes as [Service, Service, Service]
     worker = one
@@ -114,6 +121,14 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     assert.deepEqual(toVerdict(await first().sendFile('nsfw/images', 'scan', picture)).signals, [pictureSignal])
     const missing = toVerdict(await first().sendUrl('malware', 'scan', `${origin.url}/nothing`))
     assert.deepEqual(missing.signals, ['Error:DownloadFailed'])
+
+    // A worker downloads with the credential of the account that asked an API node.
+    const admin = makeAdmin(apis[0].url, adminToken)
+    const [account] = await admin.ask<{ id: string }[]>(admin.token, 'GET', '/operator/accounts')
+    const credential = { host: origin.url, headers: [{ name: 'Authorization', value: 'Bearer of the cluster' }] }
+    await admin.ask(admin.token, 'POST', `/operator/accounts/${account?.id}/downloads`, credential)
+    const asPrivate = toVerdict(await second().sendUrl('malware', 'scan', `${origin.url}/private`))
+    assert.deepEqual(asPrivate.signals, [eicarSignal])
 
     const id = toId(await first().sendFile('malware', 'submit', eicar))
     assert.deepEqual((await second().complete('malware', id)).signals, [eicarSignal])

@@ -37,6 +37,8 @@ const routesByAccess: [RoleName[], string][] = [
   [operators, 'getActivity getAlerts addAlertChannel updateAlertChannel removeAlertChannel testAlertChannel'],
   [owners, 'getAccountAlerts addAccountAlertChannel updateAccountAlertChannel removeAccountAlertChannel'],
   [owners, 'testAccountAlertChannel'],
+  [owners, 'listDownloadCredentials addDownloadCredential removeDownloadCredential'],
+  [operators, 'listDownloadCredentialsOf addDownloadCredentialOf removeDownloadCredentialOf'],
   [operators, 'getStatus listAccounts createAccount updateAccount inviteOwner grantCredits listLedger'],
   [operators, 'listOperators suspendOperator removeOperator'],
   [operators, 'listPlans savePlan deletePlan listJobs retryJob listFailingHosts pauseHost replayHost'],

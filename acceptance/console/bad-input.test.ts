@@ -183,6 +183,7 @@ describe('the admin API rejects', () => {
       '/keys/{id}/revoke': { name: 'a' },
       '/operator/accounts/{id}': { suspended: false },
       '/operator/accounts/{id}/credits': { amount: 1, note: 'a' },
+      '/operator/accounts/{id}/downloads': { host: 'a.example.com', headers: [{ name: 'A', value: 'b' }] },
       '/operator/accounts/{id}/invitation': { email: 'ada@example.com' },
       '/operator/operators/{id}/suspend': { suspended: true },
     }

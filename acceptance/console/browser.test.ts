@@ -192,6 +192,36 @@ describe('the console in a browser', { skip: lacking }, () => {
     window.assertNoFaults()
   })
 
+  test('download credentials are added without being shown again, and removed', async () => {
+    await window.open('/account')
+    await press('Add headers for a host')
+    await dialog().getByLabel('Host').fill('*.com')
+    await dialog().getByLabel('Value').fill('Bearer sw0rdfish')
+    await press(/^Add$/, dialog())
+    await dialog().getByText('belong to different people').waitFor()
+    await dialog().getByLabel('Host').fill('Files.example.com')
+    await press(/^Add$/, dialog())
+    await dialog().waitFor({ state: 'detached' })
+    await page.getByText('https://files.example.com').waitFor()
+    await press('Add an S3 key')
+    for (const [label, value] of [
+      ['Bucket', 'invoices'],
+      ['Region', 'eu-central-1'],
+      ['Access key ID', 'AKIASW0RDFISH'],
+      ['Secret access key', 'sw0rdfish'],
+    ] as const) {
+      await dialog().getByLabel(label).fill(value)
+    }
+    await press(/^Add$/, dialog())
+    await dialog().waitFor({ state: 'detached' })
+    await page.getByText('s3://invoices').waitFor()
+    assert.doesNotMatch(await page.content(), /sw0rdfish/i)
+    await press('Remove https://files.example.com')
+    await press(/^Remove$/, dialog())
+    await page.getByText('https://files.example.com').waitFor({ state: 'detached' })
+    window.assertNoFaults()
+  })
+
   test('a webhook is delivered, listed, and replayed', async () => {
     await window.open('/scan')
     await page.getByText('In the background').click()

@@ -2,6 +2,7 @@ import { ScanResult } from '../schemas.ts'
 import * as account from './account.ts'
 import * as activity from './activity.ts'
 import { accountAlertRoutes } from './alert-routes.ts'
+import { accountDownloadRoutes } from './download-routes.ts'
 import { accountKnowledgeRoutes } from './knowledge-routes.ts'
 import { get, post, remove } from './route.ts'
 import * as scanning from './scanning.ts'
@@ -99,5 +100,6 @@ export const accountRoutes = {
     { answer: account.RemovedMember },
   ),
   ...accountAlertRoutes,
+  ...accountDownloadRoutes,
   ...accountKnowledgeRoutes,
 }

@@ -1,6 +1,7 @@
 import * as account from './account.ts'
 import * as activity from './activity.ts'
 import { operatorAlertRoutes } from './alert-routes.ts'
+import { operatorDownloadRoutes } from './download-routes.ts'
 import { operatorKnowledgeRoutes } from './knowledge-routes.ts'
 import * as operator from './operator.ts'
 import { get, patch, post, put, remove } from './route.ts'
@@ -110,5 +111,6 @@ export const operatorRoutes = {
     answer: operator.BackupDone,
   }),
   ...operatorAlertRoutes,
+  ...operatorDownloadRoutes,
   ...operatorKnowledgeRoutes,
 }

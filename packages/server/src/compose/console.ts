@@ -5,6 +5,7 @@ import { makeActivityHandlers } from '../admin/activity-handlers.ts'
 import { makeAlertHandlers } from '../admin/alert-handlers.ts'
 import type { Handlers } from '../admin/call.ts'
 import { registerConsole } from '../admin/console-files.ts'
+import { makeDownloadHandlers } from '../admin/download-handlers.ts'
 import { makeJobHandlers } from '../admin/job-handlers.ts'
 import { makeKeyHandlers } from '../admin/key-handlers.ts'
 import { makeKnowledgeHandlers } from '../admin/knowledge-handlers.ts'
@@ -96,6 +97,7 @@ function makeHandlers(config: Config, deps: Deps): Handlers {
       hasEmail: config.smtpUrl !== undefined,
       policy: useCases.policy,
     }),
+    ...makeDownloadHandlers({ ...shared, credentials: storage.downloadCredentials, policy: useCases.policy }),
     ...makeKeyHandlers(shared),
     ...makeWebhookHandlers({ ...shared, sender: scanning.outbound.sender, policy: useCases.policy }),
     ...makeAccountHandlers(shared),

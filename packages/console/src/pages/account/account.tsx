@@ -7,6 +7,7 @@ import { Meter } from '../../ui/charts.tsx'
 import { isUnlimited, noLimit, toDateTime, toDay, toNumber, toRate } from '../../ui/format.ts'
 import { Card, Facts, Page } from '../../ui/page.tsx'
 import { Loaded } from '../../ui/states.tsx'
+import { DownloadsCard } from '../downloads/downloads-card.tsx'
 import { MembersCard } from './account-members.tsx'
 import { Notices } from './notices.tsx'
 
@@ -38,6 +39,7 @@ export function AccountPage() {
           </div>
         </Card>
       </div>
+      {isOwner && !isSuspended && <DownloadsCard />}
       {!isSuspended && <MembersCard canManage={isOwner} ownId={session?.member.id} />}
     </Page>
   )

@@ -10,6 +10,7 @@ import { TextField } from '../../ui/field.tsx'
 import { isUnlimited, noLimit, toDay, toNumber, toRate } from '../../ui/format.ts'
 import { Facts } from '../../ui/page.tsx'
 import { ErrorMessage } from '../../ui/states.tsx'
+import { DownloadsCard } from '../downloads/downloads-card.tsx'
 import { GrantForm, PlanForm } from './account-forms.tsx'
 import { AccountLedger } from './account-ledger.tsx'
 
@@ -22,6 +23,7 @@ export function AccountDrawer({ account, onClose }: { account: AccountView; onCl
         <Access account={account} />
         <PlanForm account={account} />
         <GrantForm account={account} />
+        <DownloadsCard accountId={account.id} />
         <AccountLedger accountId={account.id} />
       </div>
     </Dialog>

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import type { DownloadCredential } from '@assay/contract/admin'
+import { eicar, eicarSignal } from '../support/archives.ts'
+import { makeAdmin, newEmail, openAccount } from '../support/console.ts'
+import { openBefore } from '../support/open-before.ts'
+import { openOrigin, world } from '../support/origin.ts'
+import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
+import { getSharedService } from '../support/shared-service.ts'
+import { startService } from '../support/start-service.ts'
+import { makeCaller, toId, toResult } from '../support/submitting.ts'
+
+const lacking = await lacksClamAv(getSharedService().url)
+const adminToken = 'd'.repeat(40)
+/** Long random values, which can stand nowhere by chance. */
+const secrets = {
+  bearer: `b${randomUUID()}`,
+  cookie: `c${randomUUID()}`,
+  refused: `r${randomUUID()}`,
+  accessKey: `AKIA${randomUUID().slice(0, 8)}`,
+  secretKey: `s${randomUUID()}`,
+}
+
+describe('content behind a stored credential', { skip: lacking || alreadyTested }, () => {
+  const origin = openBefore(() =>
+    openOrigin((request, response) => {
+      const { authorization, cookie } = request.headers
+      const isKnown = authorization === `Bearer ${secrets.bearer}` && cookie === `session=${secrets.cookie}`
+      if (request.url === '/away') return void response.writeHead(302, { location: `${other.url}/virus` }).end()
+      if (isKnown) response.end(eicar)
+      else response.writeHead(401).end()
+    }),
+  )
+  const other = openBefore(() =>
+    openOrigin((request, response) => {
+      leaked.push(...['authorization', 'cookie'].filter((name) => request.headers[name] !== undefined))
+      response.end('a text that everyone may read')
+    }),
+  )
+  const leaked: string[] = []
+  const service = openBefore(() =>
+    startService({
+      ASSAY_OUTBOUND_ALLOW: world,
+      ASSAY_OUTBOUND_PROXY: '',
+      ASSAY_ADMIN_TOKEN: adminToken,
+      ASSAY_LOG_LEVEL: 'debug',
+    }),
+  )
+  const admin = openBefore(async () => makeAdmin(service.url, adminToken))
+  const account = openBefore(() => openAccount(admin))
+  const stranger = openBefore(() => openAccount(admin))
+
+  const headers = () => [
+    { name: 'Authorization', value: ` Bearer ${secrets.bearer}\n` },
+    { name: 'Cookie', value: `session=${secrets.cookie}` },
+  ]
+
+  async function scan(key: string, how: 'scan' | 'submit', url: string) {
+    const caller = makeCaller(service.url, key)
+    const answer = await caller.sendUrl('malware', how, url)
+    const result = how === 'scan' ? toResult(answer, 201) : await caller.complete('malware', toId(answer))
+    return [result.status, result.signals?.[0], result.metadata?.reason]
+  }
+
+  test('is scanned for its account alone, in both ways, and not after a redirect to another server', async () => {
+    const { owner } = account
+    const missing = ['error', 'Error:DownloadFailed', 'The host answered with status 401.']
+    assert.deepEqual(await scan(account.api_key, 'scan', `${origin.url}/virus`), missing)
+    const added = await admin.ask<{ credential: DownloadCredential; replaced: boolean }>(owner, 'POST', '/downloads', {
+      host: origin.url,
+      headers: headers(),
+    })
+    assert.deepEqual([added.credential.target, added.replaced], [origin.url, false])
+    for (const how of ['scan', 'submit'] as const) {
+      assert.deepEqual(await scan(account.api_key, how, `${origin.url}/virus`), ['threat', eicarSignal, undefined])
+      // The verdict on this content is in the cache now, and the other account still does not get at it by the URL.
+      assert.deepEqual(await scan(stranger.api_key, how, `${origin.url}/virus`), missing)
+      assert.deepEqual(await scan(account.api_key, how, `${origin.url}/away`), ['clean', undefined, undefined])
+    }
+    assert.deepEqual(leaked, [])
+  })
+
+  test('is reported with what the server said, and without the credential', async () => {
+    const body = { host: origin.url, headers: [{ name: 'X-Token', value: secrets.refused }] }
+    // An operator stores it, for another account.
+    const path = `/operator/accounts/${stranger.account.id}/downloads`
+    const { credential } = await admin.ask<{ credential: DownloadCredential }>(admin.token, 'POST', path, body)
+    assert.deepEqual(await scan(stranger.api_key, 'scan', `${origin.url}/virus`), [
+      'error',
+      'Error:DownloadFailed',
+      'The host answered with status 401. The stored download credential was sent.',
+    ])
+    assert.equal((await admin.ask<DownloadCredential[]>(admin.token, 'GET', path)).length, 1)
+    await admin.ask(admin.token, 'DELETE', `${path}/${credential.id}`)
+    assert.deepEqual(await admin.ask(stranger.owner, 'GET', '/downloads'), [])
+  })
+
+  test('belongs to owners and operators: no API key, no member and no other account reaches it', async () => {
+    const [credential] = await admin.ask<DownloadCredential[]>(account.owner, 'GET', '/downloads')
+    const one = `/downloads/${credential?.id}`
+    const asKey = { 'x-api-key': account.api_key }
+    assert.equal((await admin.send(asKey, 'GET', '/downloads')).status, 401)
+    assert.equal((await admin.send(asKey, 'DELETE', one)).status, 401)
+    assert.equal((await admin.send(stranger.owner, 'DELETE', one)).status, 404)
+    const email = newEmail('member')
+    const invited = await admin.ask<{ url: string }>(account.owner, 'POST', '/members', { role: 'member', email })
+    const member = await admin.join(invited.url, email)
+    for (const [method, path] of [
+      ['GET', '/downloads'],
+      ['POST', '/downloads'],
+      ['DELETE', one],
+    ] as const) {
+      assert.equal((await admin.send(member, method, path, { body: method === 'POST' ? {} : undefined })).status, 403)
+    }
+    assert.equal((await admin.ask<DownloadCredential[]>(account.owner, 'GET', '/downloads')).length, 1)
+  })
+
+  test('needs values that stand nowhere in clear: not in responses, the audit log, logs or files', async () => {
+    const { owner } = account
+    const key = { access_key_id: secrets.accessKey, secret_access_key: secrets.secretKey }
+    const bucket = { bucket: 'data', region: 'eu-central-1', ...key }
+    await admin.ask(owner, 'POST', '/downloads', bucket)
+    const answers = [
+      await admin.send(owner, 'GET', '/downloads'),
+      await admin.send(owner, 'POST', '/downloads', { body: { ...bucket, bucket: 'Not a bucket' } }),
+      await admin.send(owner, 'POST', '/downloads', {
+        body: { host: 'a.example', headers: [{ name: `Cookie: ${secrets.cookie}`, value: `${secrets.bearer}\u0007` }] },
+      }),
+      await admin.send(owner, 'POST', '/downloads', { body: { host: secrets.cookie, headers: secrets.bearer } }),
+      await admin.send(admin.token, 'GET', '/operator/audit'),
+    ]
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 422, 422, 422, 200],
+    )
+    assert.match(answers[4]?.text ?? '', /download-credential\.add/)
+    await service.operate('downloads', 'list', '--account', account.account.id)
+    const files = listFiles(service.dataDir).map((path) => ({ path, bytes: readFileSync(path) }))
+    assert.ok(
+      files.some(({ bytes }) => bytes.includes(origin.url)),
+      'the files of the database are among them',
+    )
+    for (const [name, value] of Object.entries(secrets)) {
+      for (const answer of answers) assert.ok(!answer.text.includes(value), name)
+      assert.ok(!service.log().includes(value), `${name} in the log`)
+      for (const { path, bytes } of files) assert.ok(!bytes.includes(value), `${name} in ${path}`)
+    }
+  })
+})
+
+function listFiles(dir: string): string[] {
+  return readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(dir, name))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true)
+}
