@@ -1,4 +1,4 @@
-import { openChildren, type Service, sum, toMedian, whenIdle } from './children.ts'
+import { openChildren, type Server, type Service, sum, toMedian, whenIdle } from './children.ts'
 import { sendGets } from './load.ts'
 import type { LoadResult, UploadJob, UploadResult } from './malware-load.ts'
 import { listTree, readCommandLine, readCpuSeconds, readName, readThreadSeconds } from './processes.ts'
@@ -48,22 +48,52 @@ export async function benchHttpProcesses(): Promise<Row[]> {
     const rows: Row[] = []
     const found: Record<string, { one: Turn; two: Turn }> = {}
     for (const [name, kind] of Object.entries<Kind>(kinds)) {
-      const turns = { one: [] as Turn[], two: [] as Turn[] }
-      for (let round = 0; round < rounds; round++) {
-        for (const side of round % 2 === 0 ? (['one', 'two'] as const) : (['two', 'one'] as const)) {
-          turns[side].push(await measure(services[side], () => send(services[side], kind)))
-        }
-      }
-      const one = toMiddle(turns.one)
-      const two = toMiddle(turns.two)
-      found[name] = { one, two }
-      process.stderr.write(`  ${name}\n    one ${describe(one)}\n    two ${describe(two)}\n`)
-      rows.push(...toRows(name, turns, { one, two }))
+      const turns = await takeTurns(services, (service) => send(service, kind))
+      found[name] = toMiddles(name, turns)
+      if (bounded.some((one) => one === name)) rows.push(...toRows(name, turns, found[name]))
     }
+    rows.push(await measureBare(children.startServer))
     process.stdout.write(`${toTable(found)}\n\n${toForecast(found)}\n\n`)
     return rows
   } finally {
     await children.close()
+  }
+}
+
+type Turns = { one: Turn[]; two: Turn[] }
+
+async function takeTurns<Side extends Server>(
+  servers: { one: Side; two: Side },
+  send: (server: Side) => Promise<{ perSecond: number; done: number }>,
+): Promise<Turns> {
+  const turns: Turns = { one: [], two: [] }
+  for (let round = 0; round < rounds; round++) {
+    for (const side of round % 2 === 0 ? (['one', 'two'] as const) : (['two', 'one'] as const)) {
+      turns[side].push(await measure(servers[side], () => send(servers[side])))
+    }
+  }
+  return turns
+}
+
+function toMiddles(name: string, turns: Turns) {
+  const [one, two] = [toMiddle(turns.one), toMiddle(turns.two)]
+  process.stderr.write(`  ${name}\n    one ${describe(one)}\n    two ${describe(two)}\n`)
+  return { one, two }
+}
+
+/** What a second process costs the smallest program, which does nothing but pass requests on. */
+async function measureBare(startServer: ReturnType<typeof openChildren>['startServer']): Promise<Row> {
+  const start = (...args: string[]) => startServer(new URL('./bare-processes.ts', import.meta.url), args)
+  const servers = { one: await start(), two: await start('two') }
+  const send = ({ url }: Server) => sendGets({ url, headers: [], connections, seconds })
+  for (const server of Object.values(servers)) await send(server)
+  const { one, two } = toMiddles('bare request', await takeTurns(servers, send))
+  return {
+    what: 'the smallest program in two HTTP processes, processor time of a request',
+    ours: `${Math.round(two.service)} µs`,
+    against: `in one: ${Math.round(one.service)} µs`,
+    ratio: two.service / one.service,
+    wanted: '',
   }
 }
 
@@ -77,7 +107,7 @@ async function sendLoad(run: Load, { url, headers }: Service, kind: Kind, least:
   return run({ target, bytes, connections, seconds, least, unique: !repeats })
 }
 
-async function measure(service: Service, send: () => Promise<{ perSecond: number; done: number }>): Promise<Turn> {
+async function measure(service: Server, send: () => Promise<{ perSecond: number; done: number }>): Promise<Turn> {
   await whenIdle(() => ({ service: sum(listTree(service.pid).map(readCpuSeconds)) }))
   const before = readUsed(service)
   const { perSecond, done } = await send()
@@ -93,7 +123,7 @@ async function measure(service: Service, send: () => Promise<{ perSecond: number
   }
 }
 
-function readUsed({ pid }: Service): Used {
+function readUsed({ pid }: Server): Used {
   const used: Used = { main: readThreadSeconds(pid), http: 0, service: 0, clamd: 0, postgres: 0 }
   for (const each of listTree(pid)) {
     const name = readName(each)
@@ -122,8 +152,7 @@ const describe = (turn: Turn) =>
   `${Math.round(turn.perSecond)}/s; main thread ${Math.round(turn.main)}, of HTTP processes ${Math.round(turn.http)}; ` +
   `service / clamd / PostgreSQL ${[turn.service, turn.clamd, turn.postgres].map(Math.round).join(' / ')} µs`
 
-function toRows(name: string, turns: { one: Turn[]; two: Turn[] }, { one, two }: { one: Turn; two: Turn }): Row[] {
-  if (!bounded.some((one) => one === name)) return []
+function toRows(name: string, turns: Turns, { one, two }: { one: Turn; two: Turn }): Row[] {
   const ratios = turns.two.map((turn, round) => turn.perSecond / (turns.one[round]?.perSecond ?? 1))
   const rate: Row = {
     what: `two HTTP processes, ${name}, ${connections} connections`,
