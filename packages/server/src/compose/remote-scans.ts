@@ -82,6 +82,11 @@ export function openRemoteScans(config: Config, { database, contents, kinds, lis
  * commands of the operator change lists, signatures and sources in processes of their own.
  */
 function openNotificationsOf({ direct, pool }: Database, { isAlone, log }: { isAlone: boolean; log: Logger }) {
-  const notifications = openNotifications({ connector: direct.connector, pool, log })
+  const notifications = openNotifications({
+    connector: direct.connector,
+    pool,
+    log,
+    hasOwnAddress: direct.pool !== pool,
+  })
   return isAlone ? { ...notifications, send: () => {} } : notifications
 }

@@ -7,7 +7,13 @@ import type { Connector } from './connector.ts'
 import { isOutage } from './database-error.ts'
 import type { Queryable } from './query.ts'
 
-type Deps = { connector: Connector; pool: pg.Pool; log: Logger }
+type Deps = {
+  connector: Connector
+  pool: pg.Pool
+  log: Logger
+  /** Whether `connector` leads elsewhere than `pool`, so that one can fail without the other. */
+  hasOwnAddress?: boolean
+}
 
 const channel = 'assay'
 /**
@@ -92,7 +98,10 @@ function toMessages(topic: Topic, ids: string[]): string[] {
 
 type Events = { onNotification(topic: Topic, ids: string[]): void; onListening(): void }
 
-function openListenConnection({ connector, pool, log }: Deps, { onNotification, onListening }: Events) {
+function openListenConnection(
+  { connector, pool, log, hasOwnAddress = false }: Deps,
+  { onNotification, onListening }: Events,
+) {
   const closing = new AbortController()
   let client: pg.Client | undefined
   let isListening = false
@@ -172,8 +181,8 @@ function openListenConnection({ connector, pool, log }: Deps, { onNotification, 
   }
 
   function report(error: unknown) {
-    // An outage is logged once, by watchDatabase.
-    if (isOutage(error)) return
+    // An outage of the address that is watched is logged once, by watchDatabase.
+    if (isOutage(error) && !hasOwnAddress) return
     if (!isReported && !closing.signal.aborted)
       log.warn({ err: error }, 'notifications between processes do not work; they poll more often')
     isReported = true

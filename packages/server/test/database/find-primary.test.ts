@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOutage } from '../../src/database/database-error.ts'
+import { isOutage, mayHaveCommitted } from '../../src/database/database-error.ts'
 import { findPrimary } from '../../src/database/find-primary.ts'
 import { judgeServer } from '../../src/database/server-lacks.ts'
 
@@ -33,6 +33,15 @@ test('without a primary the search says why, and counts as an outage', async () 
   }).catch((reason: Error) => reason)
   assert(error instanceof Error && isOutage(error))
   assert.match(error.message, /one:5432: one is a standby; two:5432: two is a standby/)
+})
+
+test('what a server says when it is stopped, frozen or no primary is an outage, with or without a commit', () => {
+  const codes = ['25006', '25P03', '57P01', '57P02', '57P03', '08006', '08P01']
+  for (const code of codes) assert(isOutage({ code }), code)
+  assert.deepEqual(
+    codes.filter((code) => mayHaveCommitted({ code })),
+    ['57P01', '57P02', '08006', '08P01'],
+  )
 })
 
 const good = {

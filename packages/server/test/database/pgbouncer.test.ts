@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { openDatabaseProxy } from '../../../../acceptance/support/tcp-proxy.ts'
 import { makeAccountStore } from '../../src/database/account-store.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
@@ -12,6 +13,7 @@ import { makePlanStore } from '../../src/database/plan-store.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
 import { makeRegistration } from '../../src/domain/accounts/registration.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import type { Logger } from '../../src/runtime/logger.ts'
 import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
@@ -47,8 +49,12 @@ describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not 
 
   test('in transaction mode everything works with a direct address beside it', async () => {
     await withPooled('transaction', async (url, directUrl) => {
-      const database = await openPatiently(url, directUrl)
-      const notifications = openNotifications({ ...database.direct, pool: database.pool, log: silentLog })
+      const proxy = await openDatabaseProxy(directUrl)
+      const database = await openPatiently(url, proxy.url)
+      const warnings: string[] = []
+      const log = { ...silentLog, warn: (_: unknown, message: string) => warnings.push(message) } as unknown as Logger
+      const { pool } = database
+      const notifications = openNotifications({ ...database.direct, pool, log, hasOwnAddress: true })
       try {
         assert.deepEqual(
           database.lacks.map(({ what }) => what),
@@ -62,9 +68,16 @@ describe('behind pgbouncer', { skip: hasPgbouncer() ? false : 'pgbouncer is not 
           `select current_setting('enable_seqscan') as seqscan, (select count(*)::int from pg_prepared_statements) as prepared`,
         )
         assert.deepEqual(rows, [{ seqscan: 'on', prepared: 0 }])
+        proxy.setMode('cut')
+        await waitFor(() => warnings.length > 0)
+        assert.match(warnings.join(), /^notifications between processes do not work/)
+        assert.equal(database.watch.isUnavailable(), false)
+        proxy.setMode('pass')
+        await waitFor(() => notifications.isListening())
       } finally {
         await notifications.close()
         await database.close()
+        await proxy.close()
       }
       const elsewhere = await openTestDatabase({ migrated: false })
       await assert.rejects(openPatiently(url, elsewhere.url), /lead to different databases/).finally(elsewhere.drop)
