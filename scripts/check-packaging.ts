@@ -8,6 +8,7 @@ import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
 import { buildImage, findImageSize, imageName, runImage } from './packaged-image.ts'
 import { checkSchemas } from './packaged-schemas.ts'
+import { tryArchiveOnSystems } from './packaged-systems.ts'
 import { bootWithArchive } from './packaged-unit.ts'
 import { packArchive, toArchiveName } from './release/archive.ts'
 import { buildSharedParts, type Cpu } from './release/installation.ts'
@@ -16,13 +17,13 @@ import { requirePrograms } from './required-programs.ts'
 
 /**
  * `npm run check:packaging` tries the packaging as far as this machine can, which takes minutes. `-- schemas`,
- * `-- image` and `-- unit` run one part. Needs root; a part whose programs are missing says so and fails.
+ * `-- image`, `-- unit` and `-- systems` run one part. Needs root; a part whose programs are missing says so and fails.
  */
 const { positionals } = parseArgs({ allowPositionals: true })
 const repository = new URL('../', import.meta.url).pathname
 const work = mkdtempSync(join(tmpdir(), 'assay-packaging-'))
 
-const parts = { schemas: trySchemas, image: tryImage, unit: tryUnit }
+const parts = { schemas: trySchemas, image: tryImage, unit: tryUnit, systems: trySystems }
 try {
   for (const [name, run] of Object.entries(parts)) {
     if (positionals.length > 0 && !positionals.includes(name)) continue
@@ -142,6 +143,12 @@ async function tryUnit() {
   } finally {
     await booted.close()
   }
+}
+
+/** Starts the archive on other distributions. */
+async function trySystems() {
+  requirePrograms('debootstrap', 'nsenter', 'unshare', 'busybox')
+  for await (const line of tryArchiveOnSystems(repository, findArchive(), work)) print(line)
 }
 
 /** The archive of the dry run, which is built if it is not there. */

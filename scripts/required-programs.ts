@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 
 /** Debian's package of each program that a script for maintainers uses; without an entry it has the program's name. */
 const packages: Record<string, string> = {
+  busybox: 'busybox-static',
   clamd: 'clamav-daemon',
   etcd: 'etcd-server',
   nsenter: 'util-linux',

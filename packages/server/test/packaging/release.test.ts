@@ -19,6 +19,7 @@ import { readDockerfile } from '../../../../scripts/release/image.ts'
 import { extractNotes } from '../../../../scripts/release/notes.ts'
 import { hashFile, pack } from '../../../../scripts/release/pack.ts'
 import { findObstacles } from '../../../../scripts/release/publish.ts'
+import { toInstallAdvice } from '../../src/engines/clamav/installation.ts'
 import { readText, readYaml, repository } from './files.ts'
 
 const work = mkdtempSync(join(tmpdir(), 'assay-release-test-'))
@@ -193,4 +194,17 @@ test('the image of a release is started as the Dockerfile says', () => {
   assert.deepEqual(config.Healthcheck.Test, ['CMD', 'assay', 'health'])
   assert.deepEqual([config.Healthcheck.StartPeriod, config.Healthcheck.Retries], [120e9, 3])
   assert.throws(() => readDockerfile('FROM a\nFROM b\nRUN x\n'), /installs no packages/)
+})
+
+test('where ClamAV is missing, the log says how to install it on this system', () => {
+  const expected = {
+    'ID=debian': 'type sudo apt-get install --no-install-recommends clamav-daemon clamav-freshclam',
+    'ID=linuxmint\nID_LIKE="ubuntu debian"': 'type sudo apt-get install',
+    'NAME=Fedora\nID=fedora': 'type sudo dnf install clamd clamav-freshclam',
+    'ID="rocky"\nID_LIKE="rhel centos fedora"': 'type sudo dnf install epel-release && sudo dnf install clamd',
+    'ID="opensuse-leap"\nID_LIKE="suse opensuse"': 'type sudo zypper install clamav',
+    'ID=arch': 'type sudo pacman -S clamav',
+    'ID=plan9\nPRETTY_NAME="like debian"': 'install clamd and freshclam with the package manager of this system',
+  }
+  for (const [release, advice] of Object.entries(expected)) assert(toInstallAdvice(release).startsWith(advice), release)
 })

@@ -28,7 +28,30 @@ export function readVersion(clamd: string): string {
 }
 
 const packages = ['clamav-daemon', 'clamav-freshclam']
-export const installCommand = `apt-get install --no-install-recommends ${packages.join(' ')}`
+const installCommand = `apt-get install --no-install-recommends ${packages.join(' ')}`
+
+/** Commands that install clamd and freshclam, by the names of distributions in /etc/os-release. */
+const commands: [distribution: RegExp, command: string][] = [
+  [/debian|ubuntu/, installCommand],
+  [/fedora/, 'dnf install clamd clamav-freshclam'],
+  [/rhel|centos/, 'dnf install epel-release && sudo dnf install clamd clamav-freshclam'],
+  [/suse/, 'zypper install clamav'],
+  [/arch/, 'pacman -S clamav'],
+]
+
+/** What an operator does to install ClamAV on the system that /etc/os-release describes. */
+export function toInstallAdvice(osRelease: string): string {
+  const find = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(osRelease)?.[1] ?? ''
+  // A distribution that is like others names these after its own name, the closest first.
+  const names = `${find('ID')} ${find('ID_LIKE')}`.replaceAll('"', '').split(' ')
+  for (const name of names) {
+    const [, command] = commands.find(([distribution]) => distribution.test(name)) ?? []
+    if (command !== undefined) return `type sudo ${command}`
+  }
+  return 'install clamd and freshclam with the package manager of this system'
+}
+
+export const findInstallAdvice = (): string => toInstallAdvice(readOsRelease())
 const install =
   `env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends ${packages.join(' ')}`.split(' ')
 const timeoutMs = 10 * 60_000
@@ -36,9 +59,7 @@ const timeoutMs = 10 * 60_000
 /** Installs ClamAV from the distribution where the service may; otherwise logs the command for the operator. */
 export async function installClamAv(log: Logger): Promise<boolean> {
   if (!isDebian()) {
-    log.warn(
-      'ClamAV is not installed. Install its clamd with the package manager of this system, then start Assay again.',
-    )
+    log.warn(`ClamAV is not installed: ${findInstallAdvice()}, then start Assay again.`)
     return false
   }
   const prefix = findRootPrefix()
@@ -59,10 +80,10 @@ export async function installClamAv(log: Logger): Promise<boolean> {
 
 function isDebian(): boolean {
   if (!existsSync('/usr/bin/apt-get')) return false
-  return /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(
-    existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '',
-  )
+  return /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(readOsRelease())
 }
+
+const readOsRelease = () => (existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '')
 
 /** Empty for root; sudo where it asks for no password; else undefined. */
 function findRootPrefix(): string[] | undefined {
