@@ -59,6 +59,22 @@ export const Status = Type.Object({
     count,
     recent: Type.Array(Type.Object({ at: time, sha256: text, status: text, found: text, clean: text })),
   }),
+  /** Listeners of this node for clients of clamd and ICAP. */
+  listeners: Type.Array(
+    Type.Object({
+      name: text,
+      kind: oneOf('clamd', 'icap'),
+      /** As in assay.toml, such as `unix:/run/assay/clamd.sock`. */
+      address: text,
+      tls: oneOf('off', 'on', 'client certificates'),
+      /** The account that scans belong to; null while its API key is not valid. */
+      account: nullable(Type.Object({ id, name: text })),
+      connections: count,
+      max_connections: count,
+      /** Connections that were refused since the start. */
+      rejected: count,
+    }),
+  ),
   queue: Type.Object({ waiting: count, running: count, oldest_seconds: Type.Number(), settled_last_minute: count }),
   webhooks: Type.Object({ waiting: count, late_seconds: Type.Number() }),
   latency: Type.Object({ requests: count, p50_ms: nullable(Type.Number()), p99_ms: nullable(Type.Number()) }),

@@ -1,9 +1,11 @@
 import { X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { createSecureContext } from 'node:tls'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { Command } from 'commander'
 import { checkExternal } from '../compose/external-engines.ts'
+import { type ListenerDefinition, readListeners } from '../compose/listener-definitions.ts'
+import type { Stores } from '../compose/stores.ts'
 import { type Config, ConfigMistakes, loadConfig } from '../config/load-config.ts'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
 import { fetchReadiness, toLocalUrl } from './health.ts'
@@ -37,12 +39,16 @@ async function examine(): Promise<Finding[]> {
       ok: loaded.warnings.length === 0,
       says: loaded.warnings.join(' ') || 'all valid',
     }
+    const listeners = readListeners(config)
     const findings = [settings, checkDataDir(config), checkCertificate(config), await checkSandbox()]
     return [
       ...findings,
+      ...listeners.flatMap(({ name, tls }) =>
+        tls === undefined ? [] : [checkExpiry(`certificate of the listener ${name}`, tls.certFile, tls.read)],
+      ),
       ...(await checkSingleSignOn(config)),
       ...(await checkContentStore(config)),
-      ...(await checkDatabase(config)),
+      ...(await checkDatabase(config, listeners)),
       await checkService(config),
     ]
   } catch (error) {
@@ -76,10 +82,13 @@ function checkDataDir({ dataDir }: Config): Finding {
 function checkCertificate({ tlsCert, tlsKey }: Config): Finding {
   const check = 'certificate'
   if (tlsCert === undefined || tlsKey === undefined) return { check, ok: true, says: 'none (plain HTTP)' }
+  return checkExpiry(check, tlsCert, () => ({ cert: readFileSync(tlsCert), key: readFileSync(tlsKey) }))
+}
+
+function checkExpiry(check: string, certFile: string, read: () => SecureContextOptions): Finding {
   try {
-    const cert = readFileSync(tlsCert)
-    createSecureContext({ cert, key: readFileSync(tlsKey) })
-    const { validTo, validToDate } = new X509Certificate(cert)
+    createSecureContext(read())
+    const { validTo, validToDate } = new X509Certificate(readFileSync(certFile))
     const ok = validToDate.getTime() - Date.now() > certificateWarningMs
     return {
       check,
@@ -87,7 +96,7 @@ function checkCertificate({ tlsCert, tlsKey }: Config): Finding {
       says: ok ? `valid until ${validTo}` : `expires on ${validTo}. Renew it; Assay reloads it without a restart.`,
     }
   } catch (error) {
-    return { check, ok: false, says: `${tlsCert} and ${tlsKey} cannot be used together: ${(error as Error).message}` }
+    return { check, ok: false, says: `${certFile} and its key cannot be used together: ${(error as Error).message}` }
   }
 }
 
@@ -126,10 +135,11 @@ async function checkContentStore(config: Config): Promise<Finding[]> {
   }
 }
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
+async function checkDatabase(config: Config, listeners: ListenerDefinition[]): Promise<Finding[]> {
   const check = 'database'
   try {
-    return await withStores(async ({ accounts, database }) => {
+    return await withStores(async (stores) => {
+      const { accounts, database } = stores
       const all = await accounts.listAccounts()
       const unbalanced = await accounts.listUnbalanced()
       const ledger = unbalanced.map(
@@ -153,11 +163,21 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
         },
         { check: 'ledger', ok: ledger.length === 0, says: ledger.join(' ') || 'matches the balance of every account' },
         ...checkRoleRules(config, all),
+        ...(await checkListeners(listeners, stores)),
       ]
     })
   } catch (error) {
     return [{ check, ok: false, says: (error as Error).message }]
   }
+}
+
+async function checkListeners(listeners: ListenerDefinition[], stores: Stores): Promise<Finding[]> {
+  if (listeners.length === 0) return []
+  // Imported here, because most installations have no listener.
+  const { checkListener } = await import('../compose/listener-check.ts')
+  return Promise.all(
+    listeners.map(async (one) => ({ check: `listener ${one.name}`, ...(await checkListener(one, stores)) })),
+  )
 }
 
 /** Rules of single sign-on that name an account which does not exist give nobody a role. */

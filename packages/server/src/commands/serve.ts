@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { countHttpProcesses } from '../compose/connections.ts'
 import { checkExternal } from '../compose/external-engines.ts'
+import { readListeners } from '../compose/listener-definitions.ts'
 import { openStores, throwExplained } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { RegisteredAccount } from '../domain/accounts/registration.ts'
@@ -20,6 +21,7 @@ export function makeServeCommand(): Command {
     .action(async ({ test: isTest = false }: { test?: boolean }, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
       await checkExternal(config)
+      readListeners(config)
       const logs = makeServiceLogs({
         level: config.logLevel,
         region: config.region,

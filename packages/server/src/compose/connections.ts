@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs'
+import type { Server } from 'node:net'
 import { availableParallelism } from 'node:os'
-import { createSecureContext } from 'node:tls'
+import { createSecureContext, Server as TlsServer } from 'node:tls'
 import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import type { Logger } from '../runtime/logger.ts'
+import { watchCertificate } from '../runtime/watch-certificate.ts'
 
 /** The HTTP server, in this process or in several. */
 export type HttpListener = {
@@ -55,4 +58,15 @@ export function readCertificate({ tlsCert, tlsKey }: Pick<Config, 'tlsCert' | 't
     const { message } = error as Error
     throw new OperatorMistake(`ASSAY_TLS_CERT and ASSAY_TLS_KEY cannot be used: ${message}.`, { cause: error })
   }
+}
+
+/** Reloads the certificate of the HTTP server when its files change. Returns a function that stops doing so. */
+export function watchHttpCertificate(config: Pick<Config, 'tlsCert' | 'tlsKey'>, server: Server, log: Logger) {
+  const { tlsCert, tlsKey } = config
+  if (tlsCert === undefined || tlsKey === undefined) return () => {}
+  const apply = () => {
+    if (!(server instanceof TlsServer)) throw new Error('This server does not use TLS')
+    server.setSecureContext({ cert: readFileSync(tlsCert), key: readFileSync(tlsKey) })
+  }
+  return watchCertificate({ files: [tlsCert, tlsKey], apply, log })
 }

@@ -11,7 +11,7 @@ import { makeDeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
 import { type HealthDeps, registerHealth } from '../http/health.ts'
 import { registerPages } from '../http/pages.ts'
 import { registerReceiptKeys } from '../http/receipt-keys.ts'
-import { makeHttpServer, watchCertificate } from '../http/server.ts'
+import { makeHttpServer } from '../http/server.ts'
 import { makeWrongKeyLimit } from '../http/strangers.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger, ServiceLogs } from '../runtime/logger.ts'
@@ -19,7 +19,13 @@ import { type Metrics, openMetricsServer } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { openHeartbeat } from '../workers/heartbeat.ts'
 import type { BackgroundParts } from './background.ts'
-import { countConnectionsByFileLimit, countHttpProcesses, type HttpListener, readCertificate } from './connections.ts'
+import {
+  countConnectionsByFileLimit,
+  countHttpProcesses,
+  type HttpListener,
+  readCertificate,
+  watchHttpCertificate,
+} from './connections.ts'
 import { openConsole } from './console.ts'
 import { openListeners } from './listeners.ts'
 import { type EngineStatus, listChecks, makeNodeInfo } from './monitoring.ts'
@@ -58,6 +64,7 @@ export async function openEdge(config: Config, deps: Deps) {
   const listeners = await openListeners(config, {
     admission: useCases.admission,
     gate: storage.gate,
+    accounts: storage.accounts,
     scanning: useCases.scanning,
     contents: useCases.contents,
     malware: engines?.malware,
@@ -66,7 +73,7 @@ export async function openEdge(config: Config, deps: Deps) {
     isTest,
   })
   closers.add(listeners.close)
-  const site = openConsole(config, { ...deps, ...node, useCases, log })
+  const site = openConsole(config, { ...deps, ...node, useCases, listListeners: listeners.list, log })
   closers.add(site.close)
   const http = await openHttp(config, { ...deps, ...node, useCases, site })
   const heartbeat = openHeartbeat({
@@ -221,9 +228,7 @@ async function listenHere(
 ): Promise<HttpListener> {
   const url = await app.listen({ host: config.host, port: config.port })
   closers.add(() => app.close())
-  const { tlsCert: certFile, tlsKey: keyFile } = config
-  if (certFile !== undefined && keyFile !== undefined)
-    closers.add(watchCertificate({ server: app.server, certFile, keyFile, log }))
+  closers.add(watchHttpCertificate(config, app.server, log))
   return {
     url,
     startStopping() {},

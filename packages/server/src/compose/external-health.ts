@@ -21,7 +21,7 @@ function findFault({ name, external }: ScanEngine): string | undefined {
 export function observeExternal(metrics: Metrics, { engines, countDisagreements }: ExternalEngines) {
   if (engines.length === 0) return
   const read = (pick: (health: EngineHealth) => number) => () =>
-    engines.flatMap(({ name, external }) => (external ? [{ engine: name, value: pick(external.findHealth()) }] : []))
+    engines.flatMap(({ name, external }) => (external ? [{ label: name, value: pick(external.findHealth()) }] : []))
   const toSeconds = (ms: number | undefined) => (ms ?? 0) / 1000
   const rows: [name: `assay_engine_${string}`, help: string, pick: (health: EngineHealth) => number][] = [
     ['assay_engine_scans_total', 'Scans that an external engine was asked for.', ({ scans }) => scans],
@@ -30,7 +30,7 @@ export function observeExternal(metrics: Metrics, { engines, countDisagreements 
     ['assay_engine_p99_seconds', 'Time of 99 % of its last scans.', ({ p99 }) => toSeconds(p99)],
     ['assay_engine_breaker_open', '1 while it does not answer.', ({ breaker }) => (breaker === 'open' ? 1 : 0)],
   ]
-  for (const [name, help, pick] of rows) metrics.byEngine(name, help, read(pick))
+  for (const [name, help, pick] of rows) metrics.byLabel('engine', { name, help }, read(pick))
   const help = 'Content that some engines called a threat and others clean.'
   metrics.total('assay_engine_disagreements_total', help, countDisagreements)
 }

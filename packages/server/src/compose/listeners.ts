@@ -1,24 +1,27 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/load-config.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
-import { parseRestrictions } from '../domain/accounts/key-restrictions.ts'
+import { makeNetworkCheck, parseRestrictions } from '../domain/accounts/key-restrictions.ts'
 import { toKeyDigest } from '../domain/accounts/secrets.ts'
+import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { AdmissionGate } from '../domain/ports/admission-gate.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import type { ScanEngine } from '../domain/ports/engines.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Degradation } from '../domain/scans/degradation.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
-import { serveClamd, toFullReply } from '../listeners/clamd/serve-clamd.ts'
-import type { Connection } from '../listeners/connection.ts'
-import { fullResponse, timeoutResponse } from '../listeners/icap/icap-response.ts'
+import { serveClamd, toClamdReplies } from '../listeners/clamd/serve-clamd.ts'
+import type { Connection, LastReplies } from '../listeners/connection.ts'
+import { timeoutResponse, toFailureResponse } from '../listeners/icap/icap-response.ts'
 import { serveIcap } from '../listeners/icap/serve-icap.ts'
+import type { ListenAddress } from '../listeners/listen-address.ts'
 import { type Listener, openListener } from '../listeners/listener.ts'
 import { type ListenerScans, makeListenerScans } from '../listeners/listener-scan.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import type { ExternalEngines } from './external-engines.ts'
+import { type ListenerDefinition, readListeners, toAddressText } from './listener-definitions.ts'
 
 type Malware = {
   listEngines(): ScanEngine[]
@@ -30,6 +33,7 @@ type Malware = {
 type Deps = {
   admission: Admission
   gate: AdmissionGate
+  accounts: Pick<AccountStore, 'findAccount'>
   scanning: Scanning
   contents: ContentStore
   /** Undefined on a node without engines, whose scans workers run. */
@@ -39,129 +43,183 @@ type Deps = {
   log: Logger
 }
 
-type ListenerSettings = {
-  protocol: 'clamd' | 'icap'
-  /** The environment variable that opens the listener, for messages. */
-  setting: string
-  address: { host: string; port: number }
-  key: string | undefined
-  /** Sent to a client that is too slow, and to one beyond `maxConnections`. */
-  replies: { timeout: string; full(firstBytes: Buffer): string }
-  serve(connection: Connection, scans: ListenerScans): Promise<void>
-}
-
-/** Each connection may hold a megabyte of content in memory. */
-const maxConnections = 256
 const server = `Assay ${version}`
 
 /** Opens the listeners for clients that speak the clamd protocol or ICAP, as far as the settings ask for them. */
 export async function openListeners(config: Config, deps: Deps) {
-  const listeners: Listener[] = []
+  const open: { definition: ListenerDefinition; listener: Listener }[] = []
   const close = async () => {
-    await Promise.all(listeners.map((listener) => listener.close()))
+    await Promise.all(open.map(({ listener }) => listener.close()))
   }
   try {
-    if (config.clamdListen !== undefined) listeners.push(await openClamd(config, config.clamdListen, deps))
-    if (config.icapListen !== undefined) listeners.push(await openIcap(config, config.icapListen, deps))
+    for (const definition of readListeners(config)) {
+      open.push({ definition, listener: await openOne(definition, deps) })
+    }
   } catch (error) {
     await close()
     throw error
   }
+  observe(open, deps.metrics)
   return {
+    /** Describes the listeners for the status page. */
+    list: () => Promise.all(open.map(({ definition, listener }) => describe(definition, listener, deps))),
     startStopping(cutAfterMs: number) {
-      for (const listener of listeners) listener.startStopping(cutAfterMs)
+      for (const { listener } of open) listener.startStopping(cutAfterMs)
     },
     close,
   }
 }
 
-async function openClamd(config: Config, address: ListenerSettings['address'], deps: Deps): Promise<Listener> {
-  const { malware } = deps
-  const onFailure = config.clamdListenOnFailure
+async function openOne(definition: ListenerDefinition, deps: Deps): Promise<Listener> {
+  const { name, kind, origin, address, tls, networks, maxConnections, maxBytes, apiKey } = definition
+  const { metrics, log } = deps
+  const about = { protocol: kind, listener: name }
+  await checkKey(definition, deps)
+  const protocol = kind === 'clamd' ? toClamd(definition, deps, () => listener) : toIcap(definition, deps)
+  const scans = { ...deps, ...about, key: apiKey, maxBytes, countFailure: metrics.countFailure }
+  const listener: Listener = await openListener({
+    address,
+    tls,
+    allows: networks && makeNetworkCheck(networks),
+    maxConnections,
+    replies: protocol.replies,
+    serve: (connection) => protocol.serve(connection, makeListenerScans({ ...scans, address: connection.address })),
+    onFailure(error) {
+      metrics.countFailure()
+      log.error({ ...about, err: error }, 'a connection failed')
+    },
+    onRejected: makeRejectionLog(log, about),
+    log,
+  }).catch((error: Error) => {
+    const place = toAddressText(address)
+    throw new OperatorMistake(`${origin} cannot listen on ${place}: ${error.message}. ${advise(address, error)}`, {
+      cause: error,
+    })
+  })
+  const place = 'path' in address ? { path: address.path } : { host: address.host, port: listener.port }
+  log.info({ ...about, ...place, tls: toTlsText(definition) }, 'listener is open')
+  return listener
+}
+
+/** Tells how to make an address usable. */
+function advise(address: ListenAddress, { code }: NodeJS.ErrnoException): string {
+  if (!('path' in address)) {
+    if (code === 'EACCES') return 'Choose a port from 1024 on, or give the service the capability CAP_NET_BIND_SERVICE.'
+    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'Choose an address of this machine.'
+    return 'Stop the program that uses the port, or choose another.'
+  }
+  if (code === 'ENOENT') return 'Create its directory, and let the user of the service write to it.'
+  if (code === 'EACCES') return 'Let the user of the service write to its directory.'
+  if (code === 'EPERM') return 'Only root may set any owner; others may set a group that they belong to.'
+  return 'Remove the file or stop the program that uses it, or choose another path.'
+}
+
+type Protocol = {
+  replies: LastReplies
+  serve(connection: Connection, scans: ListenerScans): Promise<void>
+}
+
+function toClamd({ onFailure, maxConnections }: ListenerDefinition, { malware }: Deps, find: () => Listener): Protocol {
   const findVersion = () =>
     (malware?.listEngines() ?? []).find(({ name }) => name === 'ClamAV')?.findState()?.version ?? server
   const countLoad = () => ({
-    connections: listener.countConnections(),
+    connections: find().countConnections(),
     maxConnections,
     waiting: malware?.countWaiting() ?? 0,
   })
-  const listener = await openProtocol(deps, {
-    protocol: 'clamd',
-    setting: 'ASSAY_CLAMD_LISTEN',
-    address,
-    key: config.clamdListenKey,
-    replies: { timeout: 'COMMAND READ TIMED OUT\n', full: (firstBytes) => toFullReply(firstBytes, onFailure) },
+  return {
+    replies: toClamdReplies(onFailure),
     serve: (connection, scans) => serveClamd(connection, { scans, onFailure, findVersion, countLoad }),
-  })
-  return listener
+  }
 }
 
-const openIcap = (config: Config, address: ListenerSettings['address'], deps: Deps): Promise<Listener> =>
-  openProtocol(deps, {
-    protocol: 'icap',
-    setting: 'ASSAY_ICAP_LISTEN',
-    address,
-    key: config.icapKey,
-    replies: { timeout: timeoutResponse, full: () => fullResponse },
-    serve: (connection, scans) =>
-      serveIcap(connection, {
-        scans,
-        server,
-        maxConnections,
-        onError: config.icapOnError,
-        trickles: config.icapTrickle === 'on',
-        findTag: () => toTag(deps.malware),
-        reportUnscanned: (about) => deps.log.info({ protocol: 'icap', ...about }, 'content was not scanned'),
-      }),
-  })
+const toIcap = (definition: ListenerDefinition, { malware, log }: Deps): Protocol => ({
+  replies: { timeout: timeoutResponse, fail: toFailureResponse },
+  serve: (connection, scans) =>
+    serveIcap(connection, {
+      scans,
+      server,
+      maxConnections: definition.maxConnections,
+      onError: definition.onError,
+      trickles: definition.trickles,
+      findTag: () => toTag(malware),
+      reportUnscanned: (about) =>
+        log.info({ protocol: 'icap', listener: definition.name, ...about }, 'content was not scanned'),
+    }),
+})
 
-async function openProtocol(deps: Deps, { protocol, setting, address, key, replies, serve }: ListenerSettings) {
-  const { metrics, log } = deps
-  const { host, port } = address
-  if (key === undefined) throw new Error(`The ${protocol} listener has no key`)
-  await checkKey(deps, protocol, key)
-  const listener = await openListener({
-    host,
-    port,
-    maxConnections,
-    replies,
-    serve: (connection) =>
-      serve(
-        connection,
-        makeListenerScans({ ...deps, protocol, key, address: connection.address, countFailure: metrics.countFailure }),
-      ),
-    onFailure(error) {
-      metrics.countFailure()
-      log.error({ protocol, err: error }, 'a connection failed')
-    },
-  }).catch((error: Error) => {
-    throw new OperatorMistake(
-      `${setting} cannot listen on ${host}:${port}: ${error.message}. Stop the program that uses the port, or choose another.`,
-      { cause: error },
-    )
-  })
-  metrics.gauge(
-    `assay_${protocol}_connections`,
-    `Open connections to the ${protocol} listener.`,
-    listener.countConnections,
+const quietMs = 10_000
+const maxQuiet = 100
+
+/** Logs why a connection is refused, each reason at most once in 10 s: everybody who reaches the port causes it. */
+function makeRejectionLog(log: Logger, about: object) {
+  const quietUntil = new Map<string, number>()
+  return (address: string, reason: string) => {
+    const now = performance.now()
+    if ((quietUntil.get(reason) ?? 0) > now) return
+    if (quietUntil.size >= maxQuiet) quietUntil.clear()
+    quietUntil.set(reason, now + quietMs)
+    log.warn({ ...about, address, reason }, 'the listener refused a connection')
+  }
+}
+
+function observe(open: { definition: ListenerDefinition; listener: Listener }[], metrics: Metrics) {
+  if (open.length === 0) return
+  const read = (pick: (listener: Listener) => number) => () =>
+    open.map(({ definition, listener }) => ({ label: definition.name, value: pick(listener) }))
+  const connections = { name: 'assay_listener_connections', help: 'Open connections of a listener.' }
+  metrics.byLabel(
+    'listener',
+    connections,
+    read((listener) => listener.countConnections()),
   )
-  log.info({ protocol, host, port: listener.port }, 'listener is open')
-  return listener
+  const help = 'Connections that a listener refused: too many, from other networks, or without a valid certificate.'
+  const rejected = { name: 'assay_listener_rejected_total', help }
+  metrics.byLabel(
+    'listener',
+    rejected,
+    read((listener) => listener.countRejected()),
+  )
+}
+
+const toTlsText = ({ tls }: ListenerDefinition) =>
+  tls === undefined ? ('off' as const) : tls.requiresCertificate ? ('client certificates' as const) : ('on' as const)
+
+async function describe(definition: ListenerDefinition, listener: Listener, { gate, accounts }: Deps) {
+  const { name, kind, address, maxConnections, apiKey } = definition
+  const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
+  const account = answer.outcome === 'unknown-key' ? undefined : await accounts.findAccount(answer.caller.accountId)
+  return {
+    name,
+    kind,
+    address: toAddressText(address, listener.port),
+    tls: toTlsText(definition),
+    account: account === undefined ? null : { id: account.id, name: account.name },
+    connections: listener.countConnections(),
+    max_connections: maxConnections,
+    rejected: listener.countRejected(),
+  }
 }
 
 /** Warns about a key that is not valid or may not scan; refuses a test key, with which every file would be clean. */
-async function checkKey({ gate, isTest, log }: Deps, protocol: string, key: string) {
-  const answer = await gate.admit({ keyDigest: toKeyDigest(key), countsRequest: false })
+async function checkKey({ name, kind, address, apiKey }: ListenerDefinition, { gate, isTest, log }: Deps) {
+  const about = { protocol: kind, listener: name }
+  const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
   if (answer.outcome === 'unknown-key') {
-    log.warn({ protocol }, 'the API key of this listener is not valid: every scan will be refused')
+    log.warn(about, 'the API key of this listener is not valid: every scan will be refused')
   } else if (answer.caller.isTest && !isTest) {
     throw new OperatorMistake(
-      `The key of the ${protocol} listener is a test key: every file would be called clean. Set another key.`,
+      `The key of the listener ${name} is a test key: every file would be called clean. Set another key.`,
     )
   } else {
-    const { allow, kinds } = parseRestrictions(answer.caller.restrictions)
+    const { allow, kinds, networks } = parseRestrictions(answer.caller.restrictions)
     if (allow?.includes('scan') === false || kinds?.includes('malware') === false)
-      log.warn({ protocol }, 'the API key of this listener may not scan for malware: every scan will be refused')
+      log.warn(about, 'the API key of this listener may not scan for malware: every scan will be refused')
+    if (networks !== null && 'path' in address)
+      log.warn(
+        about,
+        'the API key of this listener is restricted to networks: every scan over a unix socket is refused',
+      )
   }
 }
 

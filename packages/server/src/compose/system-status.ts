@@ -26,6 +26,7 @@ export type SystemStatusDeps = {
   readiness: Readiness
   contents: ContentStore
   listEngines(): EngineStatus[]
+  listListeners(): Promise<Status['listeners']>
   roles: string[]
   metrics: Metrics
   log: Logger
@@ -62,13 +63,14 @@ export function makeSystemStatus(config: Config, deps: SystemStatusDeps): Omit<S
 async function getStatus(config: Config, deps: SystemStatusDeps) {
   const { storage, operations, readiness, metrics, listEngines } = deps
   const engines = listEngines()
-  const [health, queues, database, disk, latency, nodes] = await Promise.all([
+  const [health, queues, database, disk, latency, nodes, listeners] = await Promise.all([
     readiness.check(),
     readQueues(storage),
     operations.describeDatabase(),
     statfs(config.dataDir),
     metrics.summariseRequests(),
     storage.nodes.listNodes(),
+    deps.listListeners(),
   ])
   const healthy = Object.entries(health.checks).filter(([, state]) => state !== 'fault')
   const status: Status = {
@@ -92,6 +94,7 @@ async function getStatus(config: Config, deps: SystemStatusDeps) {
         is_up: state !== undefined,
       })),
     ...toExternalStatus(engines, deps.scanning.engines?.malware.external),
+    listeners,
     queue: queues.scans,
     webhooks: queues.webhooks,
     latency,

@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse as parseToml } from 'smol-toml'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
-import { type EngineTable, readEngineTables } from './engine-tables.ts'
+import type { TomlTable } from '../runtime/toml-options.ts'
 import { type SettingDefinition, type SettingName, settingDefinitions } from './settings.ts'
+import { readTables, type TableName } from './toml-tables.ts'
 
 type ValueOf<K> = K extends SettingDefinition<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
 export type Config = { readonly [N in SettingName]: ValueOf<(typeof settingDefinitions)[N]> } & {
   /** Engines outside of Assay, in assay.toml only. `openExternalEngines` checks their options. */
-  readonly engines: readonly EngineTable[]
+  readonly engines: readonly TomlTable[]
+  /** Listeners beside those of the settings, in assay.toml only. `readListeners` checks their options. */
+  readonly listeners: readonly TomlTable[]
 }
 
 export type Setting = { name: SettingName; env: string; text: string | undefined; origin: string; secret: boolean }
@@ -26,9 +29,9 @@ export class ConfigMistakes extends Error {
 
 export function loadConfig(env: NodeJS.ProcessEnv, tomlPath = env.ASSAY_CONFIG || 'assay.toml'): Loaded {
   const mistakes: string[] = []
-  const { texts: toml, engines } = readToml(tomlPath, Boolean(env.ASSAY_CONFIG), mistakes)
+  const { texts: toml, tables } = readToml(tomlPath, Boolean(env.ASSAY_CONFIG), mistakes)
   const settings: Setting[] = []
-  const values: Record<string, unknown> = { engines }
+  const values: Record<string, unknown> = { ...tables }
 
   for (const [name, definition] of Object.entries(settingDefinitions) as [SettingName, SettingDefinition<unknown>][]) {
     try {
@@ -91,10 +94,10 @@ function readSecretFile(path: string, variable: string): string {
   }
 }
 
-type Toml = { texts: Map<string, string>; engines: EngineTable[] }
+type Toml = { texts: Map<string, string>; tables: Record<TableName, TomlTable[]> }
 
 function readToml(path: string, required: boolean, mistakes: string[]): Toml {
-  const toml: Toml = { texts: new Map(), engines: [] }
+  const toml: Toml = { texts: new Map(), tables: { engines: [], listeners: [] } }
   let table: Record<string, unknown>
   let text: string
   try {
@@ -105,14 +108,16 @@ function readToml(path: string, required: boolean, mistakes: string[]): Toml {
     if (!missing || required) mistakes.push(`${resolve(path)} cannot be read: ${(error as Error).message.trim()}`)
     return toml
   }
-  const { engines, ...values } = table
-  try {
-    toml.engines = readEngineTables({ path, text, value: engines })
-  } catch (error) {
-    mistakes.push((error as Error).message)
+  for (const name of Object.keys(toml.tables) as TableName[]) {
+    try {
+      toml.tables[name] = readTables(name, { path, text, value: table[name] })
+    } catch (error) {
+      mistakes.push((error as Error).message)
+    }
   }
   const names = new Set(Object.values(settingDefinitions).map(tomlName))
-  for (const [name, value] of Object.entries(values)) {
+  for (const [name, value] of Object.entries(table)) {
+    if (Object.hasOwn(toml.tables, name)) continue
     if (!names.has(name)) mistakes.push(`${path} sets ${name}, which is not a setting.${suggest(name, names)}`)
     else if (Array.isArray(value)) toml.texts.set(name, value.map(String).join(','))
     else if (typeof value === 'object' && value !== null)
@@ -151,8 +156,11 @@ function checkCombinations(config: Partial<Config>): string[] {
   if (config.metricsPort !== undefined && config.metricsPort !== 0 && config.metricsPort === config.port) {
     mistakes.push('ASSAY_METRICS_PORT and ASSAY_PORT are the same: set different ports.')
   }
-  if (config.roles?.api === false && (config.clamdListen ?? config.icapListen) !== undefined) {
-    mistakes.push('ASSAY_CLAMD_LISTEN and ASSAY_ICAP_LISTEN need the role api: unset them on this worker.')
+  const listens = (config.clamdListen ?? config.icapListen ?? config.listeners?.[0]) !== undefined
+  if (config.roles?.api === false && listens) {
+    mistakes.push(
+      'ASSAY_CLAMD_LISTEN, ASSAY_ICAP_LISTEN and [[listeners]] need the role api: remove them on this worker.',
+    )
   }
   return [...mistakes, ...roleMistakes, ...checkSingleSignOn(config)]
 }

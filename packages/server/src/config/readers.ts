@@ -92,15 +92,6 @@ export const clamdAddress: Reader<{ path: string } | { host: string; port: numbe
   return { host, port: Number(port) }
 }
 
-/** An address to listen on: an address and a port, or a port on 127.0.0.1. */
-export const listenAddress: Reader<{ host: string; port: number }> = (value) => {
-  const [, v6, name, digits] = /^(?:(?:\[([0-9a-f:.]+)\]|([\w.-]+)):)?(\d{1,5})$/i.exec(value) ?? []
-  if (digits === undefined || Number(digits) > 65535) {
-    throw new Error('must be a port such as 3310, or an address and a port such as 0.0.0.0:3310')
-  }
-  return { host: v6 ?? name ?? '127.0.0.1', port: Number(digits) }
-}
-
 export const key256: Reader<Buffer> = (value) => {
   if (!/^[0-9a-f]{64}$/i.test(value)) throw new Error('must be 64 hex digits, such as `openssl rand -hex 32` prints')
   return Buffer.from(value, 'hex')

@@ -1,3 +1,4 @@
+import { listenAddress } from './listen-address.ts'
 import {
   blobsPlace,
   clamdAddress,
@@ -6,7 +7,6 @@ import {
   httpOrigin,
   httpUrl,
   key256,
-  listenAddress,
   listOf,
   maxAge,
   modelName,
@@ -209,7 +209,7 @@ export const settingDefinitions = {
     about: 'Directory of the models. Unset: the one of the installation, or models in the data directory.',
   }),
   clamdListen: setting('ASSAY_CLAMD_LISTEN', listenAddress, {
-    about: 'Port, or address:port, of the listener for clamd clients. Unset: no listener.',
+    about: 'Port, tcp://address:port or unix:/path of the listener for clamd clients. Unset: no listener.',
   }),
   clamdListenKey: setting('ASSAY_CLAMD_LISTEN_KEY', credential, {
     secret: true,
@@ -220,7 +220,7 @@ export const settingDefinitions = {
     about: 'Whether clamd clients get ERROR or FOUND when an engine failed or the service refused the scan.',
   }),
   icapListen: setting('ASSAY_ICAP_LISTEN', listenAddress, {
-    about: 'Port, or address:port, of the ICAP listener for proxies. Unset: no listener.',
+    about: 'Port, tcp://address:port or unix:/path of the ICAP listener for proxies. Unset: no listener.',
   }),
   icapKey: setting('ASSAY_ICAP_KEY', credential, {
     secret: true,

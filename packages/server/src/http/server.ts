@@ -1,6 +1,5 @@
-import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
-import { createServer as createHttpsServer, Server as TlsServer } from 'node:https'
+import { createServer as createHttpsServer } from 'node:https'
 import { headers, maxHeaderBytes } from '@assay/contract'
 import cors from '@fastify/cors'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify'
@@ -244,30 +243,4 @@ async function registerCors(app: FastifyInstance, origins: string[]) {
     delegator: ({ headers }, done) =>
       done(null, { ...options, preflight: 'origin' in headers && 'access-control-request-method' in headers }),
   })
-}
-
-const certificatePollMs = 2000
-
-/**
- * Applies a renewed certificate to new connections without a restart. Files are polled, because renewals often replace a
- * symbolic link or a directory. After a certificate that cannot be used, the server continues with the previous one.
- */
-export function watchCertificate(deps: { server: Server; certFile: string; keyFile: string; log: Logger }) {
-  const { server, certFile, keyFile, log } = deps
-  const files = [certFile, keyFile]
-
-  const reload = () => {
-    try {
-      if (!(server instanceof TlsServer)) throw new Error('This server does not use TLS')
-      server.setSecureContext({ cert: readFileSync(certFile), key: readFileSync(keyFile) })
-      log.info('certificate reloaded')
-    } catch (error) {
-      log.error({ err: error }, 'the changed certificate cannot be used; the previous one stays in use')
-    }
-  }
-
-  for (const file of files) watchFile(file, { interval: certificatePollMs, persistent: false }, reload)
-  return () => {
-    for (const file of files) unwatchFile(file, reload)
-  }
 }

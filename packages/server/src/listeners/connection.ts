@@ -1,9 +1,18 @@
 import type { Socket } from 'node:net'
 import { makeSpeedGuard } from '../runtime/speed-guard.ts'
+import { type Failure, timeoutFailure } from './listener-verdict.ts'
+
+/** The last bytes that are sent to a client. */
+export type LastReplies = {
+  /** To a client that is too slow with a command or request. */
+  timeout: string
+  /** To a client that is not served, or whose connection must end; `firstBytes` are those that it sent, if known. */
+  fail(failure: Failure, firstBytes?: Buffer): string
+}
 
 /** A connection of a client, as the protocol handlers see it. */
 export type Connection = {
-  /** Address of the client. */
+  /** Address of the client; empty for a client of a unix socket. */
   address: string
   /** Yields the bytes of the client. Ends when the client closes its half; throws when the connection breaks. */
   chunks(): AsyncIterable<Buffer>
@@ -13,8 +22,8 @@ export type Connection = {
   expectContent(): void
   /** Stops all deadlines while the client waits for the service. */
   expectNothing(): void
-  /** Sets the reply for a client that misses a deadline. Undefined stands for the reply of the listener. */
-  setTimeoutReply(reply: string | undefined): void
+  /** Sets how a failure is told to the client within a command. Undefined stands for the replies of the listener. */
+  setFailureReply(toReply: ((failure: Failure) => string) | undefined): void
   /** Resolves when the bytes are written. A client that reads nothing for 30 s loses the connection. */
   send(bytes: Buffer | string): Promise<void>
   /** Marks the connection as busy: stopping the listener waits for it. */
@@ -24,19 +33,24 @@ export type Connection = {
 
 const silenceMs = 30_000
 
-export function makeConnection(socket: Socket, deps: { isStopping(): boolean; timeoutReply: string }) {
+/** Thrown by a protocol handler when the client closed its half before the end of its content: no verdict follows. */
+export class IncompleteRequest extends Error {}
+
+type ConnectionDeps = { address: string; isStopping(): boolean; replies: LastReplies }
+
+export function makeConnection(socket: Socket, deps: ConnectionDeps) {
   let timer: NodeJS.Timeout | undefined
   let guard: ReturnType<typeof makeSpeedGuard> | undefined
   let isBusy = false
   let hasReplied = false
-  let { timeoutReply } = deps
+  let toReply: ((failure: Failure) => string) | undefined
   /** Defined once a deadline is missed: bytes that still arrive are discarded. */
   let drain: ReturnType<typeof startDrain> | undefined
 
   const closeAfterTimeout = () => {
     if (socket.destroyed || drain !== undefined) return
     drain = startDrain(socket)
-    socket.end(timeoutReply)
+    socket.end(toReply?.(timeoutFailure) ?? deps.replies.timeout)
   }
   const setTimer = (ms: number | undefined) => {
     clearTimeout(timer)
@@ -44,7 +58,7 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
   }
 
   const connection: Connection = {
-    address: socket.remoteAddress ?? '',
+    address: deps.address,
     async *chunks() {
       for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
         if (guard !== undefined) {
@@ -67,8 +81,8 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
       guard = undefined
       setTimer(undefined)
     },
-    setTimeoutReply(reply) {
-      timeoutReply = reply ?? deps.timeoutReply
+    setFailureReply(given) {
+      toReply = given
     },
     async send(bytes) {
       if (socket.destroyed || socket.writableEnded) return
@@ -83,7 +97,13 @@ export function makeConnection(socket: Socket, deps: { isStopping(): boolean; ti
     },
     isStopping: deps.isStopping,
   }
-  return { connection, isBusy: () => isBusy, hasReplied: () => hasReplied, stopTimer: () => setTimer(undefined) }
+  return {
+    connection,
+    isBusy: () => isBusy,
+    hasReplied: () => hasReplied,
+    toFailureReply: (failure: Failure) => (toReply ?? deps.replies.fail)(failure),
+    stopTimer: () => setTimer(undefined),
+  }
 }
 
 const drainMs = 5000
@@ -115,14 +135,28 @@ export async function closeAfterReply(socket: Socket, reply = '', maxBytes = max
   await closed
 }
 
+/** Ends a connection without a verdict. A transport that cannot tell that by a reset sends the reply. */
+export type AbortConnection = (reply: string) => void
+
 /**
  * Ends a connection whose client got no reply. Some clients take an ordinary end without a reply for a clean verdict, so
- * the connection is reset.
+ * the connection is reset. `raw` is the connection below TLS, otherwise the same socket.
  */
-export function resetConnection(socket: Socket) {
+export function resetConnection(socket: Socket, raw = socket) {
   // A reset waits for bytes that the client does not read, and would take back a reply that it has yet to read.
   if (socket.writableLength > 0 || socket.writableEnded) socket.destroy()
-  else socket.resetAndDestroy()
+  else raw.resetAndDestroy()
+}
+
+/** Ends a connection of a unix socket, which cannot be reset, with a reply in place of a verdict. */
+export function replyAndDestroy(socket: Socket, reply: string) {
+  if (socket.destroyed) return
+  if (socket.writableLength > 0 || socket.writableEnded) {
+    socket.destroy()
+    return
+  }
+  startDrain(socket)
+  socket.end(reply, () => socket.destroy())
 }
 
 /** Returns the first bytes of a client, or none if it closes its half or sends nothing for 5 s. */

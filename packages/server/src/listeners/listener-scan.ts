@@ -12,6 +12,10 @@ import type { Logger } from '../runtime/logger.ts'
 type Deps = {
   /** The protocol for the log: `clamd` or `icap`. */
   protocol: string
+  /** The name of the listener, for the log. */
+  listener: string
+  /** Content over this size is not scanned. */
+  maxBytes: number
   /** API key of the account that the scans of this listener are charged to. */
   key: string
   /** Address of the client, which the key may be restricted to. */
@@ -34,18 +38,20 @@ export type ListenerScan = {
   abort(): Promise<void>
 }
 
-export const maxBytes = maxContentBytes.malware.sync
+/** The most that a listener can be set to scan. */
+export const mostBytes = maxContentBytes.malware.sync
 /** As over HTTP, larger content asks the admission gate before it is received. */
 const maxFastPathBytes = 1024 * 1024
 
 /** Does for other protocols what POST /v1/malware/scan/file does for HTTP: admission, content, scan, charge. */
 export function makeListenerScans(deps: Deps) {
-  const { admission } = deps
+  const { admission, protocol, listener, maxBytes } = deps
   const keys = [deps.key]
   const { address } = deps
   const use = { action: 'scan', kind: 'malware', address } as const
 
   return {
+    maxBytes,
     /** Starts a scan. Throws when admission rejects it: an invalid or restricted key, the rate limit, no credits. */
     async begin(): Promise<ListenerScan> {
       const startedAt = performance.now()
@@ -65,7 +71,7 @@ export function makeListenerScans(deps: Deps) {
       return {
         write(chunk) {
           bytes += chunk.length
-          if (bytes > maxBytes) throw newTooLarge()
+          if (bytes > maxBytes) throw newTooLarge(maxBytes)
           if (admitted !== undefined || bytes <= maxFastPathBytes) return writer.write(chunk)
           return withLog(admit).then(() => writer.write(chunk))
         },
@@ -103,7 +109,7 @@ export function makeListenerScans(deps: Deps) {
           if (error instanceof Problem) report({ refused: error.refusal.kind })
           else {
             deps.countFailure()
-            deps.log.error({ protocol: deps.protocol, err: error }, 'scan failed')
+            deps.log.error({ protocol, listener, err: error }, 'scan failed')
           }
           throw error
         }
@@ -111,7 +117,7 @@ export function makeListenerScans(deps: Deps) {
 
       function report(fields: object) {
         const ms = Math.round((performance.now() - startedAt) * 10) / 10
-        deps.log.info({ protocol: deps.protocol, ...fields, ms }, 'scan')
+        deps.log.info({ protocol, listener, ...fields, ms }, 'scan')
       }
     },
   }
@@ -119,7 +125,7 @@ export function makeListenerScans(deps: Deps) {
 
 export type ListenerScans = ReturnType<typeof makeListenerScans>
 
-const newTooLarge = () =>
+const newTooLarge = (maxBytes: number) =>
   new Problem({ kind: 'content-too-large', detail: `The content is larger than ${maxBytes / 1024 / 1024} MB.` })
 
 const admissionKinds = ['unauthenticated', 'rate-limited', 'key-restricted', 'out-of-credit']

@@ -72,6 +72,12 @@ const retryableKinds: Refusal['kind'][] = ['outcome-unknown', 'engine-unavailabl
 
 /** The verdict for a client that does not send its content within the time limits. */
 export const timeoutFailure = newFailure('RequestTimeout', 'The content arrived too slowly.')
+/** The verdict when the service ends a connection before it has one. */
+export const abortedFailure = newFailure('ServiceUnavailable', 'The service ended the connection.', {
+  isRetryable: true,
+})
+/** The verdict for content whose end is missing. */
+export const incompleteFailure = newFailure('InvalidRequest', 'The content is incomplete.')
 /** The verdict for a connection beyond the limit. */
 export const fullFailure = newFailure('Overloaded', 'Too many connections are open.', { isRetryable: true })
 

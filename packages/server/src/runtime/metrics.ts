@@ -160,15 +160,19 @@ const newLabelledMetrics = (registers: Registry[]) => ({
       histogram.labels(...values).observe(observed.at(-1) as number)
     }
   },
-  /** A metric with a value for each engine, which is read at each scrape; a counter when its name says so. */
-  byEngine(name: string, help: string, read: () => { engine: string; value: number }[]) {
-    const options = { name, help, labelNames: ['engine'] as const, registers }
-    if (name.endsWith('_total')) {
+  /** A metric with a value for each engine or listener, read at each scrape; a counter when its name says so. */
+  byLabel<const Label extends 'engine' | 'listener'>(
+    label: Label,
+    metric: { name: string; help: string },
+    read: () => { label: string; value: number }[],
+  ) {
+    const options = { ...metric, labelNames: [label], registers }
+    if (metric.name.endsWith('_total')) {
       new Counter({
         ...options,
         collect() {
           this.reset()
-          for (const { engine, value } of read()) this.inc({ engine }, value)
+          for (const row of read()) this.inc({ [label]: row.label } as Record<Label, string>, row.value)
         },
       })
       return
@@ -177,7 +181,7 @@ const newLabelledMetrics = (registers: Registry[]) => ({
       ...options,
       aggregator: 'max',
       collect() {
-        for (const { engine, value } of read()) this.set({ engine }, value)
+        for (const row of read()) this.set({ [label]: row.label } as Record<Label, string>, row.value)
       },
     })
   },

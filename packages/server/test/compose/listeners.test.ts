@@ -10,11 +10,15 @@ type Deps = Parameters<typeof openListeners>[1]
 
 /** The ISTag of an ICAP listener, read with OPTIONS. */
 async function readTag(t: TestContext, malware: Partial<Deps['malware']>): Promise<string | undefined> {
-  const config = { icapListen: { host: '127.0.0.1', port: 0 }, icapKey: 'key of the test' } as Config
+  const config = {
+    icapListen: { host: '127.0.0.1', port: 0 },
+    icapKey: 'key of the test',
+    listeners: [],
+  } as unknown as Config
   const ports = Promise.withResolvers<number>()
   const { close } = await openListeners(config, {
     gate: { admit: async () => ({ outcome: 'allowed', caller: { isTest: false, restrictions: '' } }) },
-    metrics: { gauge() {}, countFailure() {} },
+    metrics: { byLabel() {}, countFailure() {} },
     log: { ...silentLog, info: ({ port }: { port: number }) => ports.resolve(port) },
     malware: {
       listEngines: () => [newEngine()],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { listenAddress } from '../../src/config/listen-address.ts'
 import * as readers from '../../src/config/readers.ts'
 
 function assertReads<T>(read: readers.Reader<T>, good: Record<string, T>, bad: string[], says: RegExp) {
@@ -157,19 +158,51 @@ test('the address of a clamd is a socket, or a host and a port', () =>
     /must be the path of a socket .* or a host and port/,
   ))
 
-test('an address to listen on is a port, or an address and a port', () =>
+test('an address to listen on is a port, an address and a port, or the path of a unix socket', () =>
   assertReads(
-    readers.listenAddress,
+    listenAddress,
     {
       '3310': { host: '127.0.0.1', port: 3310 },
       '0': { host: '127.0.0.1', port: 0 },
       '0.0.0.0:3310': { host: '0.0.0.0', port: 3310 },
       'localhost:1': { host: 'localhost', port: 1 },
       '[::]:65535': { host: '::', port: 65_535 },
+      'tcp://[::1]:1344': { host: '::1', port: 1344 },
+      'tcp://0.0.0.0:0': { host: '0.0.0.0', port: 0 },
+      'unix:/run/assay/clamd.sock': { path: '/run/assay/clamd.sock' },
+      'unix:///run/a b': { path: '/run/a b' },
+      [`unix:/${'x'.repeat(106)}`]: { path: `/${'x'.repeat(106)}` },
     },
-    ['', ' ', '65536', '-1', ':3310', '::1', '[::1]', 'host', 'host:', 'host:x', '/run/sock', '3310 ', '1 2', 'a b:1'],
-    /must be a port such as 3310, or an address and a port/,
+    [
+      '',
+      ' ',
+      'tcp://',
+      'tcp:/1:2',
+      'http://0.0.0.0:1',
+      'unix:',
+      'unix:run/x',
+      'unix:/run/',
+      'unix://run',
+      '65536',
+      '-1',
+      ':3310',
+      '::1',
+      '[::1]',
+      'host',
+      'host:',
+      'host:x',
+      '/run/sock',
+      '3310 ',
+      '1 2',
+      'a b:1',
+    ],
+    /must be a port such as 3310, an address such as tcp:.*, or unix:/,
   ))
+
+test('the path of a unix socket is as long as Linux allows, in bytes', () => {
+  for (const path of [`/${'x'.repeat(107)}`, `/${'ü'.repeat(54)}`])
+    assert.throws(() => listenAddress(`unix:${path}`), /at most 107 bytes/)
+})
 
 const hex = '0123456789abcdefABCDEF'.padEnd(64, '0')
 test('a key of 256 bits is 64 hex digits', () =>

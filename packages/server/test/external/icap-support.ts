@@ -41,7 +41,7 @@ export const toBody = (text: string) => /\r\n\r\n[0-9a-f]+\r\n(.*)\r\n0\r\n\r\n$
  * A server that answers by `respond`, once for OPTIONS and once whenever a client has sent the end of a body. An early
  * one answers to the first bytes, and reads no more.
  */
-export async function startIcapServer(respond: Respond, isEarly = false) {
+export async function startIcapServer(respond: Respond, isEarly = false, path?: string) {
   const sockets = new Set<Socket>()
   const seen: SeenRequest[] = []
   let connections = 0
@@ -64,7 +64,8 @@ export async function startIcapServer(respond: Respond, isEarly = false) {
       if (answer !== undefined) socket.write(answer, 'latin1')
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const place = path === undefined ? { port: 0, host: '127.0.0.1' } : { path }
+  await new Promise<void>((resolve) => server.listen(place, resolve))
   const { port } = server.address() as { port: number }
   return {
     port,

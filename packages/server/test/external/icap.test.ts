@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { createServer as createTlsServer } from 'node:tls'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
+import type { AdapterDeps } from '../../src/engines/external/adapter.ts'
 import { openIcapAdapter } from '../../src/engines/external/icap/icap-adapter.ts'
+import { icapKind } from '../../src/engines/external/icap/icap-kind.ts'
+import { makeOptionReader } from '../../src/runtime/toml-options.ts'
 import { newContent } from '../scans/scan-support.ts'
 import { findMistakes } from './external-support.ts'
 import {
@@ -331,4 +336,24 @@ describe('connections and options of an ICAP server', () => {
     await adapter.close()
     server.close()
   })
+})
+
+test('a unix socket takes the place of the host in the address of the service', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-icap-'))
+  const socket = join(dir, 'icap.sock')
+  const server = await startIcapServer(answering(noContent), false, socket)
+  const table = { origin: 'assay.toml', values: { url: 'icap://scanner.example.com/avscan', socket } }
+  const mistakes: string[] = []
+  const open = icapKind.read(makeOptionReader(table, mistakes, 'engine'))
+  const adapter = await open({ concurrency: 1 } as AdapterDeps)
+  t.after(async () => {
+    await adapter.close()
+    server.close()
+    rmSync(dir, { recursive: true, force: true })
+  })
+  assert.deepEqual(await adapter.scan(newContent('some content'), { signal, fileName: 'a.txt' }), clean)
+  assert.match(server.seen[0]?.text ?? '', /^OPTIONS icap:\/\/scanner\.example\.com\/avscan /)
+  assert.deepEqual(mistakes, [])
+  const secure = { name: 'a', kind: 'icap', url: 'icaps://scanner.example.com/avscan', socket }
+  assert.match(findMistakes(secure).join(), /socket is for icap:\/\/ addresses/)
 })

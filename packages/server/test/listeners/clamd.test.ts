@@ -60,8 +60,9 @@ describe('the parser of clamd commands', () => {
   test('gives up a command that is too long', () => {
     for (const start of ['z', 'n', '']) {
       const endless = Buffer.from(start + 'x'.repeat(5000))
-      assert.deepEqual(parse([endless]), [{ kind: 'too-long' }])
-      assert.deepEqual(parse([...endless].map((byte) => Buffer.of(byte))), [{ kind: 'too-long' }])
+      const tooLong = { kind: 'too-long', end: start === 'z' ? '\0' : '\n' }
+      assert.deepEqual(parse([endless]), [tooLong])
+      assert.deepEqual(parse([...endless].map((byte) => Buffer.of(byte))), [tooLong])
     }
   })
 

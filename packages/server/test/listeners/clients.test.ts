@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Problem, type Refusal } from '../../src/domain/problem.ts'
 import type { Scan } from '../../src/domain/scans/scan.ts'
-import { serveClamd, toFullReply } from '../../src/listeners/clamd/serve-clamd.ts'
-import type { Connection } from '../../src/listeners/connection.ts'
-import { fullResponse, timeoutResponse } from '../../src/listeners/icap/icap-response.ts'
+import { serveClamd, toClamdReplies } from '../../src/listeners/clamd/serve-clamd.ts'
+import type { Connection, LastReplies } from '../../src/listeners/connection.ts'
+import { timeoutResponse, toFailureResponse } from '../../src/listeners/icap/icap-response.ts'
 import { serveIcap } from '../../src/listeners/icap/serve-icap.ts'
 import { type Listener, openListener } from '../../src/listeners/listener.ts'
-import type { ListenerScan, ListenerScans } from '../../src/listeners/listener-scan.ts'
-import type { OnFailure } from '../../src/listeners/listener-verdict.ts'
+import { type ListenerScan, type ListenerScans, mostBytes } from '../../src/listeners/listener-scan.ts'
+import { fullFailure, type OnFailure } from '../../src/listeners/listener-verdict.ts'
 import * as clients from '../support/listener-clients.ts'
+import { silentLog } from '../support/silent-log.ts'
 
 type Result = Pick<Scan, 'id' | 'status' | 'signals' | 'metadata'>
 
@@ -49,6 +50,7 @@ const findError = (name: string) => {
 /** Scans whose content names their result. With `refused`, they do not even begin. */
 function newScans(findRefused: () => string | undefined): ListenerScans {
   return {
+    maxBytes: mostBytes,
     async begin() {
       const refused = findRefused()
       if (refused !== undefined) throw findError(refused)
@@ -90,10 +92,12 @@ const serveClamdWith = (onFailure: OnFailure) => (connection: Connection) =>
     countLoad: () => ({ connections: 0, maxConnections: 1, waiting: 0 }),
   })
 
-function open(serve: (connection: Connection) => Promise<void>, full: (first: Buffer) => string, maxConnections = 50) {
+const icapReplies = { timeout: timeoutResponse, fail: toFailureResponse }
+
+function open(serve: (connection: Connection) => Promise<void>, replies: LastReplies, maxConnections = 50) {
   const onFailure = (error: unknown) => void faults.push(error)
-  const replies = { timeout: timeoutResponse, full }
-  return openListener({ host: '127.0.0.1', port: 0, maxConnections, serve, replies, onFailure })
+  const address = { host: '127.0.0.1', port: 0 }
+  return openListener({ address, maxConnections, serve, replies, onFailure, onRejected() {}, log: silentLog })
 }
 
 /** Content with a result: as it is, and long enough that its end comes after a preview. */
@@ -105,19 +109,12 @@ describe('clients of the listeners', () => {
   let icap: Listener
   let full: Listener[]
   before(async () => {
-    error = await open(serveClamdWith('error'), (first) => toFullReply(first, 'error'))
-    found = await open(serveClamdWith('found'), (first) => toFullReply(first, 'found'))
-    icap = await open(
-      (connection) => serveIcap(connection, icapDeps),
-      () => fullResponse,
-    )
+    error = await open(serveClamdWith('error'), toClamdReplies('error'))
+    found = await open(serveClamdWith('found'), toClamdReplies('found'))
+    icap = await open((connection) => serveIcap(connection, icapDeps), icapReplies)
     full = [
-      await open(serveClamdWith('found'), (first) => toFullReply(first, 'found'), 0),
-      await open(
-        (connection) => serveIcap(connection, icapDeps),
-        () => fullResponse,
-        0,
-      ),
+      await open(serveClamdWith('found'), toClamdReplies('found'), 0),
+      await open((connection) => serveIcap(connection, icapDeps), icapReplies, 0),
     ]
   })
   after(async () => {
@@ -234,7 +231,8 @@ describe('clients of the listeners', () => {
     assert.match(code, /^ICAP\/1\.0 500 .*X-Error-Code: password_protected\r\n/s)
     const [rate = ''] = await sendAlone('avscan-errors', 'rate')
     assert.match(rate, /^ICAP\/1\.0 503 .*X-Error-Code: rate_limited\r\nRetry-After: 7\r\n/s)
-    for (const answer of [fullResponse, timeoutResponse]) assert.match(answer, /X-Infection-Found: Type=2; /)
+    for (const answer of [toFailureResponse(fullFailure), timeoutResponse])
+      assert.match(answer, /X-Infection-Found: Type=2; /)
   })
 })
 
@@ -251,7 +249,7 @@ async function sendAlone(service: string, content: string, icap = 'Connection: c
     expectWithin() {},
     expectContent() {},
     expectNothing() {},
-    setTimeoutReply() {},
+    setFailureReply() {},
     setBusy() {},
     isStopping: () => false,
   }

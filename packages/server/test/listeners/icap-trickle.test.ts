@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { Scan } from '../../src/domain/scans/scan.ts'
 import type { Connection } from '../../src/listeners/connection.ts'
 import { serveIcap } from '../../src/listeners/icap/serve-icap.ts'
-import type { ListenerScan } from '../../src/listeners/listener-scan.ts'
+import { type ListenerScan, mostBytes } from '../../src/listeners/listener-scan.ts'
 
 const content = Buffer.from('0123456789abcdef'.repeat(40_000))
 /** A byte for every 32 KB of 640,000 bytes. */
@@ -49,12 +49,12 @@ async function pass({ status, type = 'application/zip', headers = '', onError = 
     expectWithin() {},
     expectContent() {},
     expectNothing() {},
-    setTimeoutReply() {},
+    setFailureReply() {},
     setBusy() {},
     isStopping: () => false,
   }
   await serveIcap(connection, {
-    scans: { begin: async () => scan },
+    scans: { maxBytes: mostBytes, begin: async () => scan },
     reportUnscanned() {},
     onError,
     trickles: true,

@@ -3,6 +3,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, mock, test } from 'node:test'
 import { type Connection, closeAfterReply } from '../../src/listeners/connection.ts'
 import { type Listener, openListener } from '../../src/listeners/listener.ts'
+import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 describe('a listener', () => {
@@ -24,12 +25,17 @@ describe('a listener', () => {
   async function open(serve: (connection: Connection) => Promise<void>, maxConnections = 10) {
     const failures: unknown[] = []
     listener = await openListener({
-      host: '127.0.0.1',
-      port: 0,
+      address: { host: '127.0.0.1', port: 0 },
       maxConnections,
       serve,
-      replies: { timeout: 'late\n', full: (first) => `full after ${first.toString()[0]}\n` },
+      replies: {
+        timeout: 'late\n',
+        fail: ({ names: [reason] }, first) =>
+          first === undefined ? `${reason}\n` : `full after ${first.toString()[0]}\n`,
+      },
       onFailure: (error) => failures.push(error),
+      onRejected() {},
+      log: silentLog,
     })
     return failures
   }

@@ -6,9 +6,12 @@ import { connect } from 'node:net'
  */
 export type Outcome = 'accepted' | 'infected' | 'unscannable' | 'failed'
 
+/** The port of a listener on 127.0.0.1, or the path of its unix socket. */
+type Place = number | string
+
 /** A blocking socket: `read` returns the next bytes, or none at the end; it throws when the connection is reset. */
-function openSocket(port: number) {
-  const socket = connect({ port, host: '127.0.0.1' })
+function openSocket(place: Place) {
+  const socket = typeof place === 'string' ? connect({ path: place }) : connect({ port: place, host: '127.0.0.1' })
   const chunks: Buffer[] = []
   let ended = false
   let failure: Error | undefined
@@ -45,7 +48,7 @@ function openSocket(port: number) {
 
 type OpenSocket = ReturnType<typeof openSocket>
 
-async function withSocket(port: number, use: (socket: OpenSocket) => Promise<Outcome>): Promise<Outcome> {
+async function withSocket(port: Place, use: (socket: OpenSocket) => Promise<Outcome>): Promise<Outcome> {
   const socket = openSocket(port)
   try {
     return await use(socket)
@@ -83,7 +86,7 @@ async function sendStream(socket: OpenSocket, command: string, content: Buffer, 
 }
 
 /** oCIS and OpenCloud over clamd: one line must match an expression; every status but FOUND is accepted. */
-export const scanAsOcisClamd = (port: number, content: Buffer) =>
+export const scanAsOcisClamd = (port: Place, content: Buffer) =>
   withSocket(port, async (socket) => {
     await sendStream(socket, 'nINSTREAM\n', content, 1024)
     const text = await readUntil(socket, (sofar) => sofar.includes('\n'))
@@ -95,7 +98,7 @@ export const scanAsOcisClamd = (port: number, content: Buffer) =>
   })
 
 /** Discourse: a session, read in small pieces up to a zero byte; an upload is refused only with FOUND in the text. */
-export const scanAsDiscourse = (port: number, content: Buffer) =>
+export const scanAsDiscourse = (port: Place, content: Buffer) =>
   withSocket(port, async (socket) => {
     await socket.write('zIDSESSION\0')
     await sendStream(socket, 'zINSTREAM\0', content, 2048)
@@ -107,7 +110,7 @@ export const scanAsDiscourse = (port: number, content: Buffer) =>
   })
 
 /** Nextcloud in the mode "ClamAV Daemon": rules for the first line, clean before infected before unchecked. */
-export const scanAsNextcloudClamd = (port: number, content: Buffer) =>
+export const scanAsNextcloudClamd = (port: Place, content: Buffer) =>
   withSocket(port, async (socket) => {
     await sendStream(socket, 'nINSTREAM\n', content, 8192)
     const line = (await readUntil(socket, (sofar) => sofar.includes('\n'))).split('\n')[0] ?? ''
@@ -116,7 +119,7 @@ export const scanAsNextcloudClamd = (port: number, content: Buffer) =>
   })
 
 /** rspamd 3.4 over clamd: the text up to a zero byte. It fails with a Lua error after an ERROR, and accepts the mail. */
-export const scanAsRspamdClamd = (port: number, content: Buffer) =>
+export const scanAsRspamdClamd = (port: Place, content: Buffer) =>
   withSocket(port, async (socket) => {
     await socket.write(Buffer.concat([Buffer.from('zINSTREAM\0'), toLength(content.length), content, toLength(0)]))
     const reply = (await readUntil(socket, (sofar) => sofar.includes('\0'))).split('\0')[0] ?? ''
@@ -133,7 +136,7 @@ export const scanAsMattermost = (port: number, content: Buffer) =>
   })
 
 /** Sends a request as the ICAP client of oCIS and OpenCloud: a new connection, read up to an empty line or the end. */
-async function requestAsOcis(port: number, message: Buffer, rest: Buffer): Promise<string> {
+async function requestAsOcis(port: Place, message: Buffer, rest: Buffer): Promise<string> {
   const socket = openSocket(port)
   const isWhole = (text: string) => text.endsWith('\r\n\r\n') || text.includes('ICAP/1.0 204 Unmodified')
   try {
@@ -151,8 +154,8 @@ const toChunks = (content: Buffer, end = '0\r\n\r\n') =>
   Buffer.concat([Buffer.from(`${content.length.toString(16)}\r\n`), content, Buffer.from(`\r\n${end}`)])
 
 /** oCIS and OpenCloud over ICAP: OPTIONS, then REQMOD with a preview. The status is not looked at, only one header. */
-export async function scanAsOcisIcap(port: number, content: Buffer, service = 'avscan'): Promise<Outcome> {
-  const address = `icap://127.0.0.1:${port}/${service}`
+export async function scanAsOcisIcap(port: Place, content: Buffer, service = 'avscan'): Promise<Outcome> {
+  const address = `icap://127.0.0.1:${typeof port === 'string' ? 1344 : port}/${service}`
   const post = `POST http://cloud.test/data/1 HTTP/1.1\r\nHost: cloud.test\r\nContent-Length: ${content.length}\r\n\r\n`
   try {
     const options = await requestAsOcis(
@@ -176,7 +179,7 @@ export async function scanAsOcisIcap(port: number, content: Buffer, service = 'a
 }
 
 /** Nextcloud in the mode ICAP: headers up to Encapsulated, the HTTP status of the page, and known error codes. */
-export const scanAsNextcloudIcap = (port: number, content: Buffer, service: string) =>
+export const scanAsNextcloudIcap = (port: Place, content: Buffer, service: string) =>
   withSocket(port, async (socket) => {
     const put = 'PUT / HTTP/1.0\r\nHost: nextcloud\r\n\r\n'
     const head = `REQMOD icap://127.0.0.1/${service} ICAP/1.0\r\nAllow: 204\r\nHost: 127.0.0.1\r\nConnection: close\r\n`
@@ -196,7 +199,7 @@ export const scanAsNextcloudIcap = (port: number, content: Buffer, service: stri
   })
 
 /** rspamd over ICAP: OPTIONS and RESPMOD on one connection, read up to an empty line. */
-export const scanAsRspamdIcap = (port: number, content: Buffer, service = 'avscan') =>
+export const scanAsRspamdIcap = (port: Place, content: Buffer, service = 'avscan') =>
   withSocket(port, async (socket) => {
     const isWhole = (text: string) => text.includes('\r\n\r\n')
     await socket.write(`OPTIONS icap://127.0.0.1/${service} ICAP/1.0\r\nHost: x\r\nEncapsulated: null-body=0\r\n\r\n`)

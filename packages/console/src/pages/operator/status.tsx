@@ -10,6 +10,7 @@ import { Table } from '../../ui/table.tsx'
 import { Age } from '../../ui/time.tsx'
 import { Activity } from './activity.tsx'
 import { ExternalEngines } from './external-engines.tsx'
+import { Listeners } from './listeners.tsx'
 import { StatusBanner } from './status-banner.tsx'
 
 export function StatusPage() {
@@ -31,6 +32,7 @@ function StatusView({ status }: { status: Status }) {
       <Figures {...status} />
       <Engines engines={status.engines} />
       <ExternalEngines {...status} />
+      <Listeners {...status} />
       <div className="grid gap-4 lg:grid-cols-2">
         <Card title="This node">
           <Facts

@@ -8,7 +8,7 @@ import { makeDescriber } from '../../domain/content/media-type.ts'
 import { makeAddressPolicy } from '../../domain/scans/web-address.ts'
 import { streamToClamd } from '../../engines/clamav/connection.ts'
 import { makeForward } from '../../http/forward.ts'
-import { makeHttpServer, watchCertificate } from '../../http/server.ts'
+import { makeHttpServer } from '../../http/server.ts'
 import { type Closers, newClosers } from '../../runtime/closers.ts'
 import { makeDigestThreads } from '../../runtime/digest-threads.ts'
 import { type Link, openLink } from '../../runtime/link.ts'
@@ -16,7 +16,7 @@ import { makeServiceLogs, type ServiceLogs } from '../../runtime/logger.ts'
 import { type Metrics, makeMetrics } from '../../runtime/metrics.ts'
 import { version } from '../../runtime/process.ts'
 import type { ServerAddress } from '../../runtime/server-address.ts'
-import { countConnectionsByFileLimit, readCertificate } from '../connections.ts'
+import { countConnectionsByFileLimit, readCertificate, watchHttpCertificate } from '../connections.ts'
 import { observeStalls } from '../monitoring.ts'
 import { makeRemoteUseCases } from './remote-use-cases.ts'
 import { type ControlMessage, linkDescriptor, makeWireErrors, type ProcessSettings } from './wire.ts'
@@ -128,9 +128,7 @@ async function openServer(settings: ProcessSettings, deps: Deps) {
     trustedProxies: config.trustedProxies,
     tls: readCertificate(config),
   })
-  const { tlsCert: certFile, tlsKey: keyFile } = config
-  if (certFile !== undefined && keyFile !== undefined)
-    closers.add(watchCertificate({ server: app.server, certFile, keyFile, log }))
+  closers.add(watchHttpCertificate(config, app.server, log))
   observeStalls(metrics, closers)
   return app
 }

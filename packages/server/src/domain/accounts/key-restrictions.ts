@@ -101,6 +101,12 @@ const toNetworks = (networks: readonly string[]): Networks => ({
   6: toBlockList(networks.filter((network) => network.includes(':'))),
 })
 
+/** Makes a check whether an address, as a socket reports it, is in one of the networks. */
+export function makeNetworkCheck(networks: readonly string[]): (address: string) => boolean {
+  const lists = toNetworks(networks)
+  return (address) => includesAddress(lists, address)
+}
+
 function includesAddress(networks: Networks, address: string): boolean {
   const plain = toPlainAddress(address)
   const version = isIP(plain)

@@ -1,8 +1,8 @@
 import type { Content } from '../../domain/content/content.ts'
 import { type Doubt, EngineDown } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import type { OptionReader } from '../../runtime/toml-options.ts'
 import type { OnEscape } from '../jail/escape.ts'
-import type { OptionReader } from './options.ts'
 
 export type Answer = {
   /** Names of what was found. An empty list says that the engine read all of the content and found nothing. */

@@ -1,5 +1,5 @@
 import { defaultVoteRule, type VoteRule } from '../../domain/scans/ballot.ts'
-import type { OptionReader } from './options.ts'
+import type { OptionReader } from '../../runtime/toml-options.ts'
 
 /** Options that every kind of engine has. */
 export type CommonOptions = {

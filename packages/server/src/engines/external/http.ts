@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Content } from '../../domain/content/content.ts'
 import { type Doubt, EngineDown } from '../../domain/ports/engines.ts'
+import type { OptionReader } from '../../runtime/toml-options.ts'
 import { type Answer, ContentRefused, type ExternalAdapter, type ExternalKind } from './adapter.ts'
 import { makeHttpPost } from './http-post.ts'
-import type { OptionReader } from './options.ts'
 import { readTlsOptions } from './tls-options.ts'
 
 const urlMust = 'must be a URL such as https://scan.example.com, without a user or a fragment'

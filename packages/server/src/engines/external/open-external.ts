@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import type { ScanEngine } from '../../domain/ports/engines.ts'
 import type { VoteRule } from '../../domain/scans/ballot.ts'
 import { openParts } from '../../runtime/closers.ts'
+import { makeOptionReader, type OptionReader, type TomlTable } from '../../runtime/toml-options.ts'
 import type { AdapterDeps, ExternalKind } from './adapter.ts'
 import { type CommonOptions, readCommonOptions, readVoteRule } from './common-options.ts'
 import { makeExternalEngine } from './external-engine.ts'
 import { kinds } from './kinds.ts'
-import { type EngineTable, makeOptionReader, type OptionReader } from './options.ts'
 
 /** Engines of Assay itself, whose tables only say how their findings count. */
 const builtInNames = ['ClamAV', 'YARA']
@@ -24,12 +24,12 @@ type Tables = {
 }
 
 /** Reads the tables `[[engines]]` of assay.toml. Every mistake is a sentence that names its line and option. */
-export function readEngineDefinitions(tables: readonly EngineTable[]): Tables {
+export function readEngineDefinitions(tables: readonly TomlTable[]): Tables {
   const mistakes: string[] = []
   const names = new Set<string>()
   const rules = new Map<string, VoteRule>()
   const definitions = tables.flatMap((table): Definition[] => {
-    const reader = makeOptionReader(table, mistakes)
+    const reader = makeOptionReader(table, mistakes, 'engine')
     const name = readName(reader, names)
     const kindName = reader.requireText('kind', `one of ${listKinds()}`)
     const isBuiltIn = kindName === builtInKind

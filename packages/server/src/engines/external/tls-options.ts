@@ -1,5 +1,5 @@
 import { createSecureContext } from 'node:tls'
-import type { OptionReader } from './options.ts'
+import type { OptionReader } from '../../runtime/toml-options.ts'
 
 /** Options of a TLS connection, as `tls.connect` takes them. */
 export type TlsOptions = { ca?: string; cert?: string; key?: string; servername?: string }

@@ -8,7 +8,7 @@ export type ClamdEvent =
   | { kind: 'content'; bytes: Buffer }
   | { kind: 'content-end' }
   /** A command over the length limit: the parser cannot find where the next one starts. */
-  | { kind: 'too-long' }
+  | { kind: 'too-long'; end: Terminator }
 
 const maxCommandBytes = 4096
 const lengthBytes = 4
@@ -46,7 +46,7 @@ export function newClamdParser() {
           const end: Terminator = rest[0] === 0x7a ? '\0' : '\n'
           const at = rest.indexOf(end)
           if (at > maxCommandBytes || (at === -1 && rest.length > maxCommandBytes)) {
-            yield { kind: 'too-long' }
+            yield { kind: 'too-long', end }
             return
           }
           if (at === -1) break

@@ -1,10 +1,9 @@
-import type { Connection } from '../connection.ts'
-import { type ListenerScan, type ListenerScans, maxBytes } from '../listener-scan.ts'
+import { type Connection, IncompleteRequest } from '../connection.ts'
+import type { ListenerScan, ListenerScans } from '../listener-scan.ts'
 import {
-  fullFailure,
+  type Failure,
   newFailure,
   type OnFailure,
-  timeoutFailure,
   toClamdReply,
   toErrorVerdict,
   toVerdict,
@@ -24,6 +23,7 @@ const commandMs = 30_000
 const supportedCommands = 'PING VERSION VERSIONCOMMANDS STATS INSTREAM IDSESSION END'
 const fileCommands = ['SCAN', 'CONTSCAN', 'MULTISCAN', 'ALLMATCHSCAN', 'RAWSCAN', 'FILDES']
 const operatorCommands = ['SHUTDOWN', 'RELOAD']
+const longFailure = newFailure('UnsupportedCommand', 'The command is too long.')
 const fileFailure = newFailure('UnsupportedCommand', 'Files of this machine are not scanned; use INSTREAM.')
 
 /** Serves one client of clamd: a single command, or a session of numbered commands, one after the other. */
@@ -39,6 +39,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
       const last = commandNumber === undefined ? parser.takeBare() : undefined
       if (last !== undefined && !(await handle(last))) return
     }
+    if (stream !== undefined) throw new IncompleteRequest()
   } finally {
     await stream?.content.abort()
   }
@@ -53,6 +54,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
       case 'content-end':
         return finish()
       case 'too-long':
+        await reply(toVerdictLine(longFailure, event.end))
         return false
     }
   }
@@ -67,7 +69,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
 
   async function reply(line: string): Promise<boolean> {
     await connection.send(line)
-    connection.setTimeoutReply(undefined)
+    connection.setFailureReply(undefined)
     connection.expectWithin(commandMs)
     return commandNumber !== undefined && !connection.isStopping()
   }
@@ -89,9 +91,8 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     const replyText = findReply(text, framed, deps)
     if (replyText !== undefined) return reply(toLine(replyText, end))
     // clamd, too, closes the connection after a command that it does not know.
-    await reply(
-      toLine(commandNumber === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR', end),
-    )
+    const unknown = commandNumber === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR'
+    await reply(toLine(unknown, end))
     return false
   }
 
@@ -100,7 +101,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     connection.expectNothing()
     stream = { content: newStream(deps.scans), end }
     await stream.content.begin()
-    connection.setTimeoutReply(toVerdictLine(timeoutFailure, end))
+    connection.setFailureReply((failure) => toVerdictLine(failure, end))
     connection.expectContent()
   }
 
@@ -162,7 +163,7 @@ function newStream(scans: ListenerScans) {
           await scan?.abort()
         }
       }
-      return bytes <= maxBytes ? undefined : failure
+      return bytes <= scans.maxBytes ? undefined : failure
     },
     async finish(): Promise<Verdict> {
       const verdict = failure ?? (await finishScan(scan))
@@ -182,9 +183,12 @@ async function finishScan(scan: ListenerScan | undefined): Promise<Verdict> {
   }
 }
 
-/** The reply to a connection beyond the limit, with the terminator that its first bytes ask for. */
-export const toFullReply = (firstBytes: Buffer, onFailure: OnFailure): string =>
-  `${toClamdReply(fullFailure, onFailure)}${firstBytes[0] === 0x7a ? '\0' : '\n'}`
+/** The last replies to clients of clamd, with the terminator that their first bytes ask for. */
+export const toClamdReplies = (onFailure: OnFailure) => ({
+  timeout: 'COMMAND READ TIMED OUT\n',
+  fail: (failure: Failure, firstBytes?: Buffer): string =>
+    `${toClamdReply(failure, onFailure)}${firstBytes?.[0] === 0x7a ? '\0' : '\n'}`,
+})
 
 function toStats({ connections, maxConnections, waiting }: ReturnType<Deps['countLoad']>): string {
   const threads = `THREADS: live ${connections}  idle 0 max ${maxConnections} idle-timeout ${commandMs / 1000}`

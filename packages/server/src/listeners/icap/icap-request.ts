@@ -2,7 +2,6 @@ import { MIMEType } from 'node:util'
 import { type Encapsulated, type Layout, parseEncapsulated, type SectionRules } from '../../domain/icap/encapsulated.ts'
 import { findOne, IcapFault, listValues, parseHeaders } from '../../domain/icap/icap-headers.ts'
 import { toContentName } from '../../domain/scans/check-submission.ts'
-import { maxBytes } from '../listener-scan.ts'
 
 export type IcapRequest = {
   method: 'OPTIONS' | 'REQMOD' | 'RESPMOD'
@@ -79,14 +78,14 @@ const downloadType = /^(?:application\/(?!.*(?:html|xml|script|json|pdf))|audio\
 const supportedEncodings = ['identity', 'gzip', 'x-gzip']
 
 /** Reads from the headers of an HTTP message what its scan needs. */
-export function readMessage({ method }: IcapRequest, headers: Encapsulated): Message {
+export function readMessage({ method }: IcapRequest, headers: Encapsulated, maxBytes: number): Message {
   const ownHead = headers[method === 'REQMOD' ? 'req-hdr' : 'res-hdr']?.toString('latin1') ?? ''
   const requestHead = headers['req-hdr']?.toString('latin1') ?? ''
   const boundary = method === 'REQMOD' ? findBoundary(ownHead) : undefined
   const types = listHeader(ownHead, 'content-type')
   return {
     contentName: findName(requestHead),
-    obstacle: findObstacle(ownHead, boundary !== undefined),
+    obstacle: findObstacle(ownHead, { isForm: boundary !== undefined, maxBytes }),
     boundary,
     isDownload: types.length > 0 && types.every((type) => downloadType.test(type)),
   }
@@ -109,7 +108,7 @@ function findMediaType(text: string): MIMEType | undefined {
   }
 }
 
-function findObstacle(head: string, isForm: boolean): Message['obstacle'] {
+function findObstacle(head: string, { isForm, maxBytes }: { isForm: boolean; maxBytes: number }): Message['obstacle'] {
   const encodings = listHeader(head, 'content-encoding').filter((encoding) => encoding !== '')
   // The parser finds the files of a form only in a body that is not encoded.
   if (isForm && encodings.some((encoding) => encoding !== 'identity')) return 'UnsupportedEncoding'

@@ -4,7 +4,7 @@ import { lastChunk, toChunk } from '../../domain/icap/icap-chunks.ts'
 import type { IcapFault } from '../../domain/icap/icap-headers.ts'
 import type { Connection } from '../connection.ts'
 import {
-  fullFailure,
+  type Failure,
   type NotClean,
   newFailure,
   timeoutFailure,
@@ -45,8 +45,9 @@ const nullBody = 'null-body=0'
 /** A whole response to a client that is too slow. */
 export const timeoutResponse = toIcapHead(408, { Connection: 'close', ...toInfectionHeaders(timeoutFailure) }, nullBody)
 
-/** A whole response to one connection too many. */
-export const fullResponse = toIcapHead(503, { Connection: 'close', ...toInfectionHeaders(fullFailure) }, nullBody)
+/** A whole response to a client that is not served, or whose connection must end. */
+export const toFailureResponse = (failure: Failure): string =>
+  toIcapHead(503, { Connection: 'close', ...toInfectionHeaders(failure) }, nullBody)
 
 /** A whole response to a request that cannot be understood. Some clients look at no status, only at the headers. */
 export const toRejection = ({ status, message }: IcapFault, tag: string): string =>

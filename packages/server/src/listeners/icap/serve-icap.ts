@@ -1,7 +1,6 @@
 import { IcapFault } from '../../domain/icap/icap-headers.ts'
 import { type IcapEvent, newIcapParser } from '../../domain/icap/icap-parser.ts'
-import type { Connection } from '../connection.ts'
-import { maxBytes } from '../listener-scan.ts'
+import { type Connection, IncompleteRequest } from '../connection.ts'
 import { type IcapRequest, parseRequest, readMessage } from './icap-request.ts'
 import { type IcapHeaders, makeResponder, type ResponderDeps, toIcapHead, toRejection } from './icap-response.ts'
 import { cleanDecision, type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
@@ -36,6 +35,7 @@ export async function serveIcap(connection: Connection, deps: Deps) {
       isIdle = false
       for (const event of parser.push(chunk)) if (!(await handle(event))) return
     }
+    if (exchange !== undefined) throw new IncompleteRequest()
   } catch (error) {
     if (!(error instanceof IcapFault)) throw error
     await connection.send(toRejection(error, deps.findTag()))
@@ -84,7 +84,8 @@ function newExchange(connection: Connection, event: IcapEvent<IcapRequest> & { k
   const { head: request } = event
   const hasBody = request.layout.body !== 'null-body'
   const reportsErrors = request.service === errorServiceName
-  const message = readMessage(request, event.headers)
+  const { maxBytes } = deps.scans
+  const message = readMessage(request, event.headers, maxBytes)
   const scan = newMessageScan(message, deps)
   const responder = makeResponder(connection, event, deps)
   // A client that takes 204 keeps the body itself, and waits without harm.

@@ -1,11 +1,11 @@
 import type { Content } from '../../domain/content/content.ts'
-import { maxBytes } from '../listener-scan.ts'
+import { mostBytes } from '../listener-scan.ts'
 import type { Responder } from './icap-response.ts'
 
 /** For each part of this size that was received, one byte is sent back. */
 const partBytes = 32 * 1024
 /** The most bytes of a file. Their content may be a threat that is found later; a file without its end is of no use. */
-const maxOfDownload = Math.ceil(maxBytes / partBytes)
+const maxOfDownload = Math.ceil(mostBytes / partBytes)
 /** The most bytes of other content, which browsers render as it arrives: too few for a script. */
 const maxOfOthers = 15
 

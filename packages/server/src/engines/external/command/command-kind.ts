@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
+import type { OptionReader } from '../../../runtime/toml-options.ts'
 import type { ExternalKind } from '../adapter.ts'
-import type { OptionReader } from '../options.ts'
 import { type CommandSettings, filePlaceholder, openCommandAdapter } from './command-adapter.ts'
 
 const absolute = /^\//

@@ -1,7 +1,7 @@
 import { version } from '../../../runtime/process.ts'
 import type { ServerAddress } from '../../../runtime/server-address.ts'
+import type { OptionReader } from '../../../runtime/toml-options.ts'
 import type { ExternalKind } from '../adapter.ts'
-import type { OptionReader } from '../options.ts'
 import { readTlsOptions } from '../tls-options.ts'
 import { openIcapAdapter } from './icap-adapter.ts'
 import type { ThreatHeader } from './icap-findings.ts'
@@ -28,6 +28,11 @@ function readService(options: OptionReader): { url: string; host: string; addres
   const { protocol, hostname, port, host } = new URL(URL.canParse(url) ? url : 'icap://unknown/')
   const isSecure = protocol === 'icaps:'
   const tls = isSecure ? readTlsOptions(options) : undefined
+  const socket = options.text('socket', /^\/.+/, 'must be the path of a unix socket such as /run/c-icap/icap.sock')
+  if (socket !== undefined) {
+    if (isSecure) options.note('socket', 'is for icap:// addresses: a socket is local')
+    return { url, host, address: { path: socket } }
+  }
   const number = port === '' ? defaultPorts[isSecure ? 'icaps:' : 'icap:'] : Number(port)
   const address = { host: hostname.replaceAll(/^\[|\]$/g, ''), port: number, ...(tls === undefined ? {} : { tls }) }
   return { url, host, address }

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 
-/** A table `[[engines]]` of assay.toml, and where it stands: `assay.toml line 12`. */
-export type EngineTable = { readonly origin: string; readonly values: Readonly<Record<string, unknown>> }
+/** A table such as `[[engines]]` of assay.toml, and where it stands: `assay.toml line 12`. */
+export type TomlTable = { readonly origin: string; readonly values: Readonly<Record<string, unknown>> }
 
 type Range = { min: number; max: number; fallback: number }
 
 /**
- * Reads the options of one engine. A wrong value adds a sentence to `mistakes` and returns undefined, or the fallback, so
+ * Reads the options of one table; `noun` names in messages what it describes. A wrong value adds a sentence to `mistakes` and returns undefined, or the fallback, so
  * that all mistakes are reported at once. `finish` reports options that no function has asked for.
  */
-export function makeOptionReader(table: EngineTable, mistakes: string[]) {
-  const access = makeAccess(table, mistakes)
+export function makeOptionReader(table: TomlTable, mistakes: string[], noun: 'engine' | 'listener') {
+  const access = makeAccess(table, mistakes, noun)
   const { find, note, read, text, readNamedFile } = access
 
   return {
@@ -19,7 +19,7 @@ export function makeOptionReader(table: EngineTable, mistakes: string[]) {
     has: (option: string): boolean => find(option) !== undefined,
     /** A text, undefined when it is not set. */
     text,
-    /** Like `text`, for an option without which the engine cannot work. `example` completes "add option = ...". */
+    /** Like `text`, for an option without which nothing works. `example` completes "add option = ...". */
     requireText(option: string, example: string, form?: RegExp, must?: string): string {
       if (find(option) === undefined) note(option, `is missing: add ${option} = ${example}`)
       return text(option, form, must) ?? ''
@@ -96,10 +96,10 @@ export function makeOptionReader(table: EngineTable, mistakes: string[]) {
 export type OptionReader = ReturnType<typeof makeOptionReader>
 
 /** Finds values and remembers for which options it was asked. */
-function makeAccess({ origin, values }: EngineTable, mistakes: string[]) {
+function makeAccess({ origin, values }: TomlTable, mistakes: string[], noun: string) {
   const asked = new Set<string>()
   const { name } = values
-  const place = typeof name === 'string' ? `${origin}: engine ${JSON.stringify(name)}` : `${origin}: engine`
+  const place = typeof name === 'string' ? `${origin}: ${noun} ${JSON.stringify(name)}` : `${origin}: ${noun}`
 
   function note(option: string, sentence: string) {
     mistakes.push(`${place}: ${option} ${sentence}.`)
@@ -135,7 +135,7 @@ function makeAccess({ origin, values }: EngineTable, mistakes: string[]) {
     finish() {
       const unknown = Object.keys(values).filter((option) => !asked.has(option))
       const known = [...asked].toSorted().join(', ')
-      for (const option of unknown) note(option, `is not an option of this kind of engine. Its options: ${known}`)
+      for (const option of unknown) note(option, `is not an option of this kind of ${noun}. Its options: ${known}`)
     },
   }
 }
