@@ -44,13 +44,14 @@ select current_setting('server_version_num')::int as version, current_setting('s
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
       - (select sum(numbackends) from pg_stat_database)::int,
     (select case when rolconnlimit >= 0 then rolconnlimit end from pg_roles where rolname = current_user),
-    (select case when datconnlimit >= 0 then datconnlimit - (select numbackends from pg_stat_database s where s.datid = d.oid) end
-     from pg_database d where datname = current_database())
+    (select case when datconnlimit >= 0 then datconnlimit - numbackends end
+     from pg_database d join pg_stat_database s on s.datid = d.oid where d.datname = current_database())
   ) as "freeConnections",
   current_setting('fsync') as fsync, current_setting('full_page_writes') as "fullPageWrites",
   current_setting('synchronous_commit') as "synchronousCommit",
   current_setting('synchronous_standby_names') as "standbyNames",
-  current_setting('default_transaction_isolation') as isolation, current_setting('statement_timeout') as "statementTimeout"`
+  current_setting('default_transaction_isolation') as isolation,
+  current_setting('statement_timeout') as "statementTimeout"`
 
 /** Asks the server for all that Assay needs of it, in one statement, and lists what is missing. */
 export async function listServerLacks(db: Queryable, wanted: Wanted): Promise<ServerLack[]> {

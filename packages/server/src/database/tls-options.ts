@@ -3,8 +3,8 @@ import type { ConnectionOptions } from 'node:tls'
 import type { PostgresTls } from '../runtime/postgres-url.ts'
 
 /**
- * Reads the certificates again for each connection, so that renewed ones are used. A file that cannot be read later, for
- * example while it is being replaced, leaves the last ones in use.
+ * Reads the certificates again for each connection, so that renewed ones are used. A file that cannot be read later,
+ * for example while it is being replaced, leaves the last ones in use.
  */
 export function makeTlsReader(tls: PostgresTls | undefined): () => ConnectionOptions | false {
   if (tls === undefined) return () => false
