@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
+import type { DownloadCredential } from '@assay/contract/admin'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
 import { readCodeBlocks } from '../support/code-blocks.ts'
-import { makeAdmin } from '../support/console.ts'
+import { type Admin, makeAdmin } from '../support/console.ts'
 import { toSteps } from '../support/document-commands.ts'
 import { findException } from '../support/document-exceptions.ts'
 import { getTaker } from '../support/document-runners.ts'
@@ -37,7 +38,13 @@ before(async () => {
   ])
   const [first, second] = databases.map(({ adminUrl }) => adminUrl) as [string, string]
   network = await openDatabaseProxy(first)
-  home = await startService({ ...sameKey, ASSAY_DATABASE_URL: first, ASSAY_REGION: 'eu', ASSAY_NSFW_PROFILE: 'off' })
+  home = await startService({
+    ...sameKey,
+    ASSAY_DATABASE_URL: first,
+    ASSAY_REGION: 'eu',
+    ASSAY_ADMIN_TOKEN: adminToken,
+    ASSAY_NSFW_PROFILE: 'off',
+  })
   const [publish = '', follow = ''] = readCommands()
     .map((commands) => commands.replace('postgres://assay:secret@db.us-east.internal/assay', second))
     .map((commands) =>
@@ -69,7 +76,7 @@ async function checkGrants(follow: string, [first, second]: [string, string]) {
   )
   const atHome = await type(follow.replace(first, poorFirst), sameKey).catch((error: Error) => error.message)
   assert.match(atHome, /database of the home region lacks rights.*\n\s+alter role tester replication;\n/)
-  assert.match(atHome, /grant select on plans, accounts, api_keys, master_key to tester;/)
+  assert.match(atHome, /grant select on plans, accounts, api_keys, download_credentials, master_key to tester;/)
 }
 
 /** Commands that run in the home region, and those that run in the other region. */
@@ -108,6 +115,21 @@ test('an account that is made at home works in the other region, with all of its
   for (let n = 0; n < 3; n++) toResult(await caller.sendFile('malware', 'scan', `harmless ${n}`), 201)
   assert.equal((await caller.sendFile('malware', 'scan', 'one too many')).status, 403)
   assert.equal(await makeCaller(home.url, api_key).readSpent(), 0)
+})
+
+test('a download credential that is stored at home opens in the other region', { skip }, async () => {
+  const { id } = await createAccount(1)
+  const [here, there] = [home, satellite].map(({ url }) => makeAdmin(url, adminToken)) as [Admin, Admin]
+  const path = `/operator/accounts/${id}/downloads`
+  const body = { host: 'files.example.com', headers: [{ name: 'Cookie', value: 'abc' }] }
+  await here.ask(here.token, 'POST', path, body)
+  await waitUntil('the credential to arrive', async () => {
+    const { status, text } = await there.send(there.token, 'GET', path)
+    return status === 200 && text !== '[]'
+  })
+  const [credential] = await there.ask<DownloadCredential[]>(there.token, 'GET', path)
+  assert.deepEqual(credential?.values, [{ name: 'cookie', fingerprint: 'ba7816bf' }])
+  assert.equal((await there.send(there.token, 'DELETE', `${path}/${credential?.id}`)).status, 409)
 })
 
 test('a key that is revoked at home is refused in the other region within seconds', { skip }, async () => {

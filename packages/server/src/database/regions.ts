@@ -14,7 +14,7 @@ const publication = 'assay_accounts'
 export const subscription = 'assay_home'
 const guard = 'assay_made_in_home_region'
 const refusal =
-  'Accounts, keys and plans belong to the home region. Change them there; they are replicated within seconds.'
+  'Accounts, keys, plans and download credentials belong to the home region. Change them there; they are replicated within seconds.'
 /** A code of its own, by which the error of the trigger is told from others. */
 const refusalCode = 'AS409'
 
