@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { openListeners } from '../../src/compose/listeners.ts'
 import type { Config } from '../../src/config/load-config.ts'
@@ -50,4 +53,26 @@ test('the ISTag changes with engines and with the policy, because verdicts do', 
     await readTag(t, { listEngines: () => [newEngine(), newEngine()] }),
   ]
   assert.equal(new Set([tag, ...others]).size, 4)
+})
+
+test('a listener that cannot be opened says what to do, and keeps the file that is in its way', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-listeners-'))
+  t.after(() => rmSync(dir, { recursive: true, force: true }))
+  const file = join(dir, 'a.sock')
+  writeFileSync(file, 'a document')
+  const open = (path: string) =>
+    openListeners(
+      { icapListen: { path }, icapKey: 'key of the test', listeners: [] } as unknown as Config,
+      {
+        gate: { admit: async () => ({ outcome: 'allowed', caller: { isTest: false, restrictions: '' } }) },
+        metrics: { byLabel() {}, countFailure() {} },
+        log: silentLog,
+      } as unknown as Deps,
+    )
+  const start = `ASSAY_ICAP_LISTEN cannot listen on unix:${file}: ${file} exists and is not a socket.`
+  await assert.rejects(open(file), {
+    message: `${start} Remove the file or stop the program that uses it, or choose another path.`,
+  })
+  assert.equal(readFileSync(file, 'utf8'), 'a document')
+  await assert.rejects(open(join(dir, 'missing', 'b.sock')), /ENOENT.*Create its directory/)
 })
