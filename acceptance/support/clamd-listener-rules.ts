@@ -148,6 +148,6 @@ export function testClamdListener(subject: { listeners(): Listeners; dir(): stri
     await waitUntil('the content to go', () => listContentFiles(subject.listeners()).length === 0)
     assert.equal(await subject.listeners().countCharges(), before)
     const metrics = await (await fetch(`http://127.0.0.1:${subject.listeners().metricsPort}/metrics`)).text()
-    assert.match(metrics, /^assay_clamd_connections\{.*\} 0$/m)
+    assert.match(metrics, /^assay_listener_connections\{listener="clamd",.*\} 0$/m)
   })
 }
