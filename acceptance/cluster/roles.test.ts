@@ -134,7 +134,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     assert.deepEqual((await second().complete('malware', id)).signals, [eicarSignal])
     const pictureId = toId(await second().sendFile('nsfw/images', 'submit', picture))
     assert.deepEqual((await first().complete('nsfw/images', pictureId)).signals, [pictureSignal])
-    assert.equal((await second().readSpent()) - before, 7)
+    assert.equal((await second().readSpent()) - before, 8)
   })
 
   test('notify each other of work and of results, so that none of them has to poll', async (t) => {

@@ -218,7 +218,8 @@ describe('the console in a browser', { skip: lacking }, () => {
     assert.doesNotMatch(await page.content(), /sw0rdfish/i)
     await press('Remove https://files.example.com')
     await press(/^Remove$/, dialog())
-    await page.getByText('https://files.example.com').waitFor({ state: 'detached' })
+    await dialog().waitFor({ state: 'detached' })
+    await page.getByText('https://files.example.com', { exact: true }).waitFor({ state: 'detached' })
     window.assertNoFaults()
   })
 
