@@ -211,7 +211,7 @@ async function tryArchive(file: string, name: string): Promise<string> {
     const verdicts = scanWithPackages(installed, { url: service.url, key }, eicar)
     assert.equal(verdicts.client, 'threat')
     assert.match(verdicts.cli, /FOUND$/)
-    for (const row of rows.filter(({ artefact }) => artefact.endsWith('.tgz')))
+    for (const row of rows.filter(({ artefact }) => /^assay-cli/.test(artefact)))
       row.check += '; installed alone and offline, EICAR found'
     return done
   } catch (error) {
