@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -8,7 +8,7 @@ import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
 import { buildImage, findImageSize, imageName, runImage } from './packaged-image.ts'
 import { checkSchemas } from './packaged-schemas.ts'
-import { tryArchiveOnSystems } from './packaged-systems.ts'
+import { tryArchiveOnSystems, ubuntuKeyring } from './packaged-systems.ts'
 import { bootWithArchive } from './packaged-unit.ts'
 import { packArchive, toArchiveName } from './release/archive.ts'
 import { buildSharedParts, type Cpu } from './release/installation.ts'
@@ -59,7 +59,7 @@ async function tryImage() {
   const port = await findFreePort()
   try {
     for (const like of ['podman', 'docker'] as const) {
-      const container = runImage({ image: imageName, volume, port, key, like })
+      const container = runImage({ image: imageName, volume, port, like })
       try {
         await expectScans(repository, container.url)
         container.podman('exec', '@', 'assay', 'health')
@@ -98,7 +98,7 @@ function expectContents(read: (path: string) => string) {
 /** Follows the steps of docs/packaging.md on a machine that has nothing of Assay but the archive. */
 async function tryUnit() {
   requirePrograms('debootstrap', 'systemd-nspawn')
-  const archive = findArchive()
+  const archive = buildArchive()
   const booted = await bootWithArchive(archive, { ...trialSettings, ASSAY_SANDBOX: 'required' })
   try {
     const curl = `curl -sS --fail -H 'X-API-Key: ${key}'`
@@ -147,18 +147,17 @@ async function tryUnit() {
 
 /** Starts the archive on other distributions. */
 async function trySystems() {
-  requirePrograms('debootstrap', 'nsenter', 'unshare', 'busybox')
-  for await (const line of tryArchiveOnSystems(repository, findArchive(), work)) print(line)
+  requirePrograms('debootstrap', 'nsenter', 'unshare', 'busybox', ubuntuKeyring)
+  for await (const line of tryArchiveOnSystems(repository, buildArchive(), work)) print(line)
 }
 
-/** The archive of the dry run, which is built if it is not there. */
-function findArchive(): string {
+/** Builds the archive of the present sources, once for all parts. */
+function buildArchive(): string {
   const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { version: string }
   const cpu = process.arch as Cpu
-  const file = join(repository, 'dist', `${toArchiveName(version, cpu)}.tar.gz`)
+  const file = join(work, `${toArchiveName(version, cpu)}.tar.gz`)
   if (existsSync(file)) return file
   buildSharedParts(repository)
-  mkdirSync(join(repository, 'dist'), { recursive: true })
   packArchive(repository, { version, cpu, epoch: 0, work, file })
   return file
 }

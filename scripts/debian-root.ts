@@ -2,9 +2,9 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { debianMirror } from './debian-mirror.ts'
 
 const suite = 'bookworm'
-const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org/debian'
 
 export type DebianRoot = {
   /** Starts a command inside in a process group of its own, as a terminal does. */
@@ -23,7 +23,7 @@ export function makeDebianRoot(dir: string, packages: string[], from?: string) {
   // Copied by `cp`, because Node copies neither devices nor owners.
   if (from !== undefined) execFileSync('cp', ['-a', from, dir])
   else
-    execFileSync('debootstrap', ['--variant=minbase', include, suite, dir, mirror], {
+    execFileSync('debootstrap', ['--variant=minbase', include, suite, dir, debianMirror], {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
   // The Node that the machine has, not the one of the lockfile that runs this script.

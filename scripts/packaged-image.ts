@@ -2,7 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { debianMirror, listDebianSources } from './debian-mirror.ts'
 import { addNode } from './debian-root.ts'
+import { trialSettings } from './release/try-service.ts'
 
 export const imageName = 'localhost/assay:check'
 const caBundle = '/etc/ssl/certs/ca-certificates.crt'
@@ -69,7 +71,6 @@ export function runImage(options: {
   image: string
   volume: string
   port: number
-  key: string
   like: 'docker' | 'podman'
 }): Container {
   const name = `assay-check-${process.pid}`
@@ -78,12 +79,7 @@ export function runImage(options: {
   const podman = (...args: string[]) => execFileSync('podman', [...runtime, ...args], { encoding: 'utf8' })
   const profile = join(dir, 'seccomp.json')
   writeFileSync(profile, makeSeccompProfile(options.like))
-  const settings = {
-    ASSAY_PORT: String(options.port),
-    ASSAY_BOOTSTRAP_KEY: options.key,
-    ASSAY_SIGNATURE_HOURS: '0',
-    ASSAY_SIGNATURE_MAX_AGE: 'off',
-  }
+  const settings = { ...trialSettings, ASSAY_PORT: String(options.port) }
   podman(
     'run',
     '--detach',
@@ -95,6 +91,8 @@ export function runImage(options: {
     `${options.volume}:/var/lib/assay`,
     '--read-only',
     '--read-only-tmpfs=false',
+    '--tmpfs',
+    '/tmp',
     '--cap-drop',
     'all',
     '--shm-size',
@@ -142,14 +140,14 @@ function makeSeccompProfile(like: 'docker' | 'podman'): string {
 function makeBase(image: string, withNode: boolean) {
   const dir = mkdtempSync(join(tmpdir(), 'packaged-base-'))
   try {
-    execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir], { stdio: ['ignore', 'ignore', 'inherit'] })
+    execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir, debianMirror], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
     for (const path of ['usr/share/doc', 'usr/share/man', 'usr/share/locale', 'var/cache/apt', 'var/lib/apt/lists']) {
       rmSync(join(dir, path), { recursive: true, force: true })
       mkdirSync(join(dir, path), { recursive: true })
     }
-    const suites = ['debian bookworm', 'debian bookworm-updates', 'debian-security bookworm-security']
-    const lines = suites.map((suite) => `deb http://deb.debian.org/${suite} main\n`)
-    writeFileSync(join(dir, 'etc/apt/sources.list'), lines.join(''))
+    writeFileSync(join(dir, 'etc/apt/sources.list'), listDebianSources())
     if (withNode) addNode(dir, process.execPath)
     const archive = execFileSync('tar', ['-C', dir, '-c', '.'], { maxBuffer: 2 ** 31 - 1 })
     execFileSync('podman', ['import', '-', image], {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findFreePort } from '../acceptance/support/free-port.ts'
+import { debianMirror as debian } from './debian-mirror.ts'
 import { openDebianRoot } from './debian-root.ts'
 import { expectConsole, expectScans, fetchText, trialSettings, waitUntil } from './release/try-service.ts'
 
-const debian = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org/debian'
 const ubuntu = process.env.UBUNTU_MIRROR ?? 'http://archive.ubuntu.com/ubuntu'
-const ubuntuKeys = '/usr/share/keyrings/ubuntu-archive-keyring.gpg'
+export const ubuntuKeyring = '/usr/share/keyrings/ubuntu-archive-keyring.gpg'
 
 type System = { suite: string; mirror: string; change?(root: string): void; advice: RegExp }
 const apt = /type sudo apt-get install/
@@ -49,8 +49,7 @@ export async function* tryArchiveOnSystems(repository: string, archive: string, 
 
 function makeRoot(root: string, { suite, mirror, change }: System) {
   const isUbuntu = mirror === ubuntu
-  // Without Ubuntu's keys the root is not verified, which is enough for one that is thrown away.
-  const keys = !isUbuntu ? [] : existsSync(ubuntuKeys) ? [`--keyring=${ubuntuKeys}`] : ['--no-check-gpg']
+  const keys = isUbuntu ? [`--keyring=${ubuntuKeyring}`] : []
   const script = isUbuntu ? ['/usr/share/debootstrap/scripts/gutsy'] : []
   execFileSync('debootstrap', ['--variant=minbase', ...keys, suite, root, mirror, ...script], {
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { debianMirror } from './debian-mirror.ts'
 
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'curl', 'clamav-daemon', 'clamav-freshclam', 'libyara9']
 const bootTimeoutMs = 60_000
@@ -24,13 +25,15 @@ export type Booted = {
 
 /**
  * Boots a Debian with systemd and ClamAV by systemd-nspawn, with the archive in /root and the settings in /etc/assay.
- * Its only network is the loopback.
+ * The only network inside is the loopback.
  */
 export async function bootWithArchive(archive: string, settings: Record<string, string>): Promise<Booted> {
   const dir = mkdtempSync(join(tmpdir(), 'packaged-unit-'))
   // The directory becomes / inside, which every user must be able to enter.
   chmodSync(dir, 0o755)
-  execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir], { stdio: ['ignore', 'ignore', 'inherit'] })
+  execFileSync('debootstrap', ['--variant=minbase', 'bookworm', dir, debianMirror], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   const apt = ['-y', '-q', '--no-install-recommends']
   execFileSync('chroot', [dir, 'apt-get', 'install', ...apt, ...packages], {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },

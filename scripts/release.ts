@@ -20,7 +20,15 @@ import {
   toTarballName,
 } from './release/npm-packages.ts'
 import { hashFile } from './release/pack.ts'
-import { findObstacles, isInstalled, listPublishCommands, publish, publishingPrograms } from './release/publish.ts'
+import {
+  findObstacles,
+  isInstalled,
+  listPublishSteps,
+  publish,
+  publishingPrograms,
+  takeSecrets,
+} from './release/publish.ts'
+import { listRequirements, type Part } from './release/requirements.ts'
 import { writeImageSbom } from './release/sbom.ts'
 import { eicar, expectConsole, expectScans, fetchText, key } from './release/try-service.ts'
 import { exitUnlessPossible } from './required-programs.ts'
@@ -34,6 +42,8 @@ const { values: options, positionals } = parseArgs({
   options: { 'dry-run': { type: 'boolean', default: false } },
 })
 const repository = new URL('../', import.meta.url).pathname
+// Files that are written into an image must be readable to its user, whatever the umask of the builder.
+process.umask(0o022)
 const dist = join(repository, 'dist')
 const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { version: string }
 /** The largest archive, and the largest image of one processor, that a release may have. */
@@ -44,23 +54,31 @@ const glibc = '2.28'
 
 type Row = { artefact: string; megabytes: number; seconds: number; check: string }
 const rows: Row[] = []
-const parts = { npm: releasePackages, chart: releaseChart, archive: releaseArchives, image: releaseImage }
-const wanted = (name: keyof typeof parts) => positionals.length === 0 || positionals.includes(name)
+const parts: Record<Part, () => Promise<void>> = {
+  npm: releasePackages,
+  chart: releaseChart,
+  archive: releaseArchives,
+  image: releaseImage,
+}
+const partNames = Object.keys(parts) as Part[]
+const wanted = (name: Part) => positionals.length === 0 || positionals.includes(name)
 /** Assembled installations, which become archives and images. */
 const installations: Partial<Record<Cpu, string>> = {}
 
-exitUnlessPossible({ programs: ['git', 'tar', 'gzip', 'npm'] })
+exitUnlessPossible(listRequirements(partNames.filter(wanted)))
 const git = (...args: string[]) => execFileSync('git', args, { cwd: repository, encoding: 'utf8' }).trim()
 // Every file of a release has the time of its commit, so that a second build has the same bytes.
 const epoch = Number(process.env.SOURCE_DATE_EPOCH ?? git('log', '-1', '--format=%ct'))
 const { text: notes, date } = extractNotes(readFileSync(join(repository, 'CHANGELOG.md'), 'utf8'), version)
 if (!options['dry-run']) refuseUnlessPossible()
+// The build runs programs of many authors, which must not see what could publish in our name.
+const secrets = takeSecrets(process.env)
 const work = mkdtempSync(join(tmpdir(), 'assay-release-'))
 rmSync(dist, { recursive: true, force: true })
 mkdirSync(dist)
 try {
   writeFileSync(join(dist, 'release-notes.md'), notes)
-  for (const [name, run] of Object.entries(parts)) if (wanted(name as keyof typeof parts)) await run()
+  for (const name of partNames.filter(wanted)) await parts[name]()
   writeChecksums(dist, hashFile)
   execFileSync('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], { cwd: dist, stdio: 'inherit' })
   printTable()
@@ -87,9 +105,9 @@ function refuseUnlessPossible() {
 
 /** Publishes what was built, or prints the commands that would. */
 function finish() {
-  const commands = listPublishCommands(dist, version, process.env.RELEASE_IMAGE ?? 'RELEASE_IMAGE')
-  if (!options['dry-run']) return publish(commands)
-  const lines = commands.map((command) => `  ${command.join(' ').replaceAll(dist, 'dist')}\n`)
+  const steps = listPublishSteps(dist, version, process.env.RELEASE_IMAGE ?? 'RELEASE_IMAGE')
+  if (!options['dry-run']) return publish(steps, secrets)
+  const lines = steps.map(({ command }) => `  ${command.join(' ').replaceAll(dist, 'dist')}\n`)
   process.stdout.write(`\nA release would run:\n${lines.join('')}`)
 }
 
@@ -111,7 +129,6 @@ async function releaseChart() {
   packChart(repository, { file: again, epoch, work: makeDir('chart-second') })
   expectSame(join(dist, name), again)
   const program = findChartRenderer()
-  if (program === undefined) throw new Error('Neither helm nor go is installed, to render the chart.')
   const dir = unpackChart(join(dist, name), makeDir('chart-unpacked'))
   const manifests = Object.entries(chartTrials).flatMap(([trial, values]) =>
     renderChart(dir, values, work).map((document) => ({ file: `chart with values "${trial}"`, document })),
@@ -143,7 +160,7 @@ async function releaseArchives() {
     installations[cpu] = dir
     const done = ['packed twice, same bytes', `glibc ${glibc}`]
     if (process.arch === cpu) done.push(await tryArchive(file, name))
-    else done.push('not started: this machine is not an arm64')
+    else done.push(`not started: this machine is not an ${cpu}`)
     expectSize(file, maxArchiveMegabytes)
     note(`${name}.tar.gz`, startedAt, done.join('; '))
     note(`${name}.cdx.json`, performance.now(), `${countComponents(`${name}.cdx.json`)} components`)
@@ -152,7 +169,6 @@ async function releaseArchives() {
 
 /** Assembles the images of both processors, and runs that of this machine. */
 async function releaseImage() {
-  exitUnlessPossible({ programs: ['apt-get', 'dpkg-deb', 'skopeo', 'podman', 'runc'], asRoot: true })
   if (installations.x64 === undefined) await releaseArchives()
   const startedAt = performance.now()
   const layout = makeDir('layout')
@@ -183,11 +199,12 @@ async function tryImage(file: string): Promise<string> {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const volume = `assay-release-${process.pid}`
-  const container = runImage({ image, volume, port: await findFreePort(), key, like: 'docker' })
+  const container = runImage({ image, volume, port: await findFreePort(), like: 'docker' })
   try {
     await expectScans(repository, container.url)
     await expectConsole((path) => fetchText(container.url + path))
     container.podman('exec', '@', 'assay', 'health')
+    container.podman('exec', '@', 'sh', '-c', 'echo text >/tmp/file')
     container.podman('stop', '--time', '60', '@')
     return `${architectures[process.arch as Cpu]} run without root and rights: EICAR found, a picture scored, console served`
   } catch (error) {

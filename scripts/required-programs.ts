@@ -1,10 +1,16 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 
-/** Debian's package of each program that a script for maintainers uses; without an entry it has the program's name. */
+/** Debian's package of each program or file that a script for maintainers uses, if it has another name. */
 const packages: Record<string, string> = {
+  '/usr/share/keyrings/debian-archive-keyring.gpg': 'debian-archive-keyring',
+  '/usr/share/keyrings/ubuntu-archive-keyring.gpg': 'ubuntu-archive-keyring',
   busybox: 'busybox-static',
   clamd: 'clamav-daemon',
+  'dpkg-deb': 'dpkg',
   etcd: 'etcd-server',
+  freshclam: 'clamav-freshclam',
+  go: 'golang-go',
   nsenter: 'util-linux',
   patroni: 'patroni python3-etcd',
   patronictl: 'patroni',
@@ -14,9 +20,11 @@ const packages: Record<string, string> = {
   unshare: 'util-linux',
 }
 
-/** Throws a sentence that says what is missing and how to install it. */
+/** Throws a sentence that says which programs, and files named by their paths, are missing and how to install them. */
 export function requirePrograms(...names: string[]) {
-  const missing = names.filter((name) => spawnSync('which', [name], { env: { PATH: searched } }).status !== 0)
+  const isThere = (name: string) =>
+    name.startsWith('/') ? existsSync(name) : spawnSync('which', [name], { env: { PATH: searched } }).status === 0
+  const missing = names.filter((name) => !isThere(name))
   if (missing.length === 0) return
   const wanted = [...new Set(missing.map((name) => packages[name] ?? name))]
   throw new Error(

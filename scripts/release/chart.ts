@@ -1,23 +1,34 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
 import { pack } from './pack.ts'
 
 const chartDir = 'packaging/helm'
+const manifestDir = 'packaging/kubernetes'
 const renderer = new URL('render-chart.go', import.meta.url).pathname
 export type Manifest = { apiVersion: string; kind: string; metadata: { name: string }; spec?: Record<string, unknown> }
 
 export const toChartName = (version: string) => `assay-${version}.tgz`
 
-/** Packs the chart as `helm package` does, with the manifests that it refers to by a link in the repository. */
+/** Packs the chart as `helm package` does, with the manifests in the place of the link that the repository has. */
 export function packChart(repository: string, { file, epoch, work }: { file: string; epoch: number; work: string }) {
   const dir = join(work, 'assay')
   rmSync(dir, { recursive: true, force: true })
-  // Copied by `cp`, because Node leaves links to directories as they are.
-  execFileSync('cp', ['-rL', join(repository, chartDir), dir])
+  for (const [from, to] of [
+    [chartDir, dir],
+    [manifestDir, join(dir, 'manifests')],
+  ] as const)
+    copyTracked(join(repository, from), to)
   rmSync(join(dir, 'manifests/kustomization.yaml'))
   pack({ dir: work, names: ['assay'], file, epoch })
+}
+
+/** Copies the files of a directory that git tracks, without links, to a new directory. */
+function copyTracked(from: string, to: string) {
+  const names = execFileSync('git', ['ls-files', '-z'], { cwd: from, encoding: 'utf8' }).split('\0')
+  for (const name of names.filter((one) => one !== '' && !lstatSync(join(from, one)).isSymbolicLink()))
+    cpSync(join(from, name), join(to, name))
 }
 
 /** The program that can render the chart here: helm, or Go with its own template engine. */

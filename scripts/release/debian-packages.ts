@@ -11,10 +11,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { listDebianSources } from '../debian-mirror.ts'
 
-const mirror = process.env.DEBIAN_MIRROR ?? 'http://deb.debian.org'
-const suites = ['debian bookworm', 'debian bookworm-updates', 'debian-security bookworm-security']
-const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
+export const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
 /** Packages of every image: a shell and its programs, users, time zones; `usr-is-merged` in the place of a script. */
 const basePackages = ['base-files', 'base-passwd', 'coreutils', 'dash', 'libc-bin', 'tzdata', 'usr-is-merged']
 /** Files that nobody reads in a container. Copyright files stay, which licences ask for. */
@@ -47,7 +46,7 @@ function download(architecture: string, packages: string[], work: string): strin
     mkdirSync(join(dir, name), { recursive: true })
   const write = (name: string, text: string) => writeFileSync(join(dir, name), text)
   write('status', '')
-  write('sources.list', suites.map((suite) => `deb [signed-by=${keyring}] ${mirror}/${suite} main\n`).join(''))
+  write('sources.list', listDebianSources(`[signed-by=${debianKeyring}]`))
   const settings = {
     Dir: dir,
     'Dir::State': 'state',

@@ -13,10 +13,15 @@ type Layer = { blob: Descriptor; diffId: string; bytes: number }
 type BuiltImage = { descriptor: Descriptor; bytes: number; packages: DebianPackage[] }
 
 const media = (name: string) => `application/vnd.oci.image.${name}`
+/**
+ * How GNU tar changes the permissions of Debian's files. No program may change its user: the container has no right to,
+ * and nothing in it needs to. Directories that all users may write, such as /tmp, stay so.
+ */
+export const systemMode = 'ug-s,go+X'
 /** Machine numbers in the heads of programs. */
 const elfMachines: Record<Cpu, number> = { x64: 62, arm64: 183 }
 
-/** What the Dockerfile says about the image: its packages of Debian and how it is started. */
+/** Reads from the Dockerfile the packages of Debian in the image and how it is started. */
 export function readDockerfile(text: string) {
   const stage = text.slice(text.lastIndexOf('\nFROM ')).replaceAll(/ *\\\n\s*/g, ' ')
   const find = (name: string) => {
@@ -73,8 +78,7 @@ export function addImage({ repository, installation, layout, cpu, epoch, work }:
   const data = join(work, `data-${cpu}`)
   mkdirSync(join(data, 'var/lib/assay'), { recursive: true })
   const layers = [
-    // No program may change its user: the container has no right to, and nothing in it needs to.
-    addLayer(layout, { dir: debian, names: readdirSync(debian), mode: 'ug-s,go-w+X', epoch, work }),
+    addLayer(layout, { dir: debian, names: readdirSync(debian), mode: systemMode, epoch, work }),
     addLayer(layout, { dir: assay, names: ['opt', 'usr'], epoch, work }),
     addLayer(layout, { dir: data, names: ['var/lib/assay'], mode: 'u=rwx,go=x', owner: 10001, epoch, work }),
   ]

@@ -22,6 +22,8 @@ const credentials = {
   GH_TOKEN: 'a token of GitHub, for the release with the archives, the chart, the image and the checksums',
   RELEASE_IMAGE: 'the name of the image with its registry, such as ghcr.io/owner/assay, where skopeo is logged in',
 }
+/** Variables with a secret that npm or gh read; GITHUB_TOKEN is another name of GH_TOKEN. */
+const secretNames = ['NODE_AUTH_TOKEN', 'GH_TOKEN', 'GITHUB_TOKEN']
 export const publishingPrograms = ['gh', 'skopeo']
 
 /** Reasons not to publish; none when everything is there. */
@@ -40,26 +42,61 @@ export function findObstacles({ version, date, isClean, tags, env, missingProgra
 
 export const isInstalled = (program: string) => spawnSync('which', [program]).status === 0
 
-/** The commands that publish the files of dist/, in their order: the release that names the others comes last. */
-export function listPublishCommands(dist: string, version: string, image: string): string[][] {
-  const files = readdirSync(dist).sort()
+/** Takes the secrets out of an environment and returns them, so that no program of the build can read them. */
+export function takeSecrets(env: Record<string, string | undefined>): Record<string, string> {
+  const taken: Record<string, string> = {}
+  for (const name of secretNames) {
+    if (env[name] !== undefined) taken[name] = env[name]
+    delete env[name]
+  }
+  return taken
+}
+
+type Step = {
+  command: string[]
+  /** Succeeds and prints something when an earlier run has done the step, which is then skipped. */
+  done: string[]
+}
+
+/**
+ * The steps that publish the files of dist/. What can be replaced comes first: the image, and a draft of the release.
+ * npm never takes a version back, so that its packages come after them, and the release becomes visible last.
+ */
+export function listPublishSteps(dist: string, version: string, image: string): Step[] {
+  const tag = `v${version}`
+  const files = readdirSync(dist)
+    .sort()
+    .map((name) => join(dist, name))
   const archive = `oci-archive:${join(dist, toImageFile(version))}:${version}`
+  const target = `docker://${image}:${version}`
+  const notes = [`--title=Assay ${version}`, `--notes-file=${join(dist, 'release-notes.md')}`]
+  const isPublic = ['gh', 'release', 'view', tag, '--json=isDraft', '--jq=select(.isDraft | not)']
   return [
-    ...publishedPackages.map((name) => ['npm', 'publish', '--access=public', join(dist, toTarballName(name, version))]),
-    ['skopeo', 'copy', '--all', archive, `docker://${image}:${version}`],
-    [
-      'gh',
-      'release',
-      'create',
-      `v${version}`,
-      '--verify-tag',
-      `--title=Assay ${version}`,
-      `--notes-file=${join(dist, 'release-notes.md')}`,
-      ...files.map((name) => join(dist, name)),
-    ],
+    { command: ['skopeo', 'copy', '--all', archive, target], done: ['skopeo', 'inspect', '--raw', target] },
+    {
+      command: ['gh', 'release', 'create', tag, '--draft', '--verify-tag', ...notes],
+      done: ['gh', 'release', 'view', tag],
+    },
+    { command: ['gh', 'release', 'upload', tag, '--clobber', ...files], done: isPublic },
+    ...publishedPackages.map((name) => ({
+      command: ['npm', 'publish', '--access=public', join(dist, toTarballName(name, version))],
+      done: ['npm', 'view', `@assay/${name}@${version}`, 'version'],
+    })),
+    { command: ['gh', 'release', 'edit', tag, '--draft=false'], done: isPublic },
   ]
 }
 
-export function publish(commands: string[][]) {
-  for (const [program = '', ...args] of commands) execFileSync(program, args, { stdio: 'inherit' })
+/** Runs the steps that are not done yet, with the secrets. */
+export function publish(steps: Step[], secrets: Record<string, string>) {
+  const env = { ...process.env, ...secrets }
+  for (const { command, done } of steps) {
+    if (isDone(done, env)) continue
+    const [program = '', ...args] = command
+    execFileSync(program, args, { stdio: 'inherit', env })
+  }
+}
+
+function isDone([program = '', ...args]: string[], env: NodeJS.ProcessEnv): boolean {
+  const { status, stdout } = spawnSync(program, args, { env, encoding: 'utf8' })
+  return status === 0 && stdout.trim() !== ''
 }

@@ -3,22 +3,26 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   cpSync,
+  existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   readlinkSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
-import { readDockerfile } from '../../../../scripts/release/image.ts'
+import { readDockerfile, systemMode } from '../../../../scripts/release/image.ts'
 import { extractNotes } from '../../../../scripts/release/notes.ts'
 import { hashFile, pack } from '../../../../scripts/release/pack.ts'
-import { findObstacles } from '../../../../scripts/release/publish.ts'
+import { findObstacles, listPublishSteps, publish, takeSecrets } from '../../../../scripts/release/publish.ts'
+import { listRequirements } from '../../../../scripts/release/requirements.ts'
 import { toInstallAdvice } from '../../src/engines/clamav/installation.ts'
 import { readText, readYaml, repository } from './files.ts'
 
@@ -49,6 +53,26 @@ test('the same files give the same archive, whoever packs them and when', () => 
   assert.notEqual(hashFile(one), hashFile(third))
 })
 
+test('in the image, all users may write /tmp, and no program changes its user', () => {
+  const dir = join(work, 'system-files')
+  for (const [name, mode] of [
+    ['tmp', 0o1777],
+    ['root', 0o700],
+  ] as const) {
+    mkdirSync(join(dir, name), { recursive: true })
+    chmodSync(join(dir, name), mode)
+  }
+  writeFileSync(join(dir, 'su'), '')
+  chmodSync(join(dir, 'su'), 0o6755)
+  const file = join(work, 'system-files.tar')
+  pack({ dir, names: ['root', 'su', 'tmp'], file, epoch: 1, mode: systemMode, isCompressed: false })
+  const listed = execFileSync('tar', ['-tvf', file], { encoding: 'utf8' }).trim().split('\n')
+  assert.deepEqual(
+    listed.map((line) => line.split(' ')[0]),
+    ['drwx--x--x', '-rwxr-xr-x', 'drwxrwxrwt'],
+  )
+})
+
 test('release notes are the section of the version in the changelog', () => {
   const changelog = '# Changelog\n\n## [1.1.0] - 2027-01-02\n\n### Added\n\n- new\n\n## [1.0.0] - 2026-01-01\n\n- old\n'
   assert.deepEqual(extractNotes(changelog, '1.1.0'), { date: '2027-01-02', text: '### Added\n\n- new\n' })
@@ -77,6 +101,52 @@ test('a release needs a clean tree, its tag, its date and all credentials', () =
   }
 })
 
+test('no program of the build sees the credentials, and only publishing gets them', () => {
+  const env = { NODE_AUTH_TOKEN: 'a', GH_TOKEN: 'b', GITHUB_TOKEN: 'c', RELEASE_IMAGE: 'd', PATH: 'e' }
+  assert.deepEqual(takeSecrets(env), { NODE_AUTH_TOKEN: 'a', GH_TOKEN: 'b', GITHUB_TOKEN: 'c' })
+  assert.deepEqual(env, { RELEASE_IMAGE: 'd', PATH: 'e' })
+})
+
+test('publishing again does the steps that are missing; what cannot be taken back comes last', () => {
+  const bin = join(work, 'publishing')
+  const log = join(bin, 'log')
+  mkdirSync(bin)
+  writeFileSync(join(bin, 'file'), '')
+  // Questions succeed for what the variable DONE matches; everything else is recorded.
+  const script = `#!/bin/sh
+case "$1 $2" in
+  view*|inspect*|*view) case "$*" in $DONE) echo yes; exit ;; *) exit 1 ;; esac ;;
+esac
+echo "$(basename "$0") $1 $2 $GH_TOKEN" >>'${log}'\n`
+  for (const name of ['npm', 'gh', 'skopeo']) writeFileSync(join(bin, name), script, { mode: 0o755 })
+  const run = (done: string) => {
+    rmSync(log, { force: true })
+    const PATH = `${bin}:${process.env.PATH}`
+    publish(listPublishSteps(bin, '1.0.0', 'host/assay'), { GH_TOKEN: 'token', PATH, DONE: done })
+    return existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []
+  }
+  const expected = [
+    'skopeo copy --all token',
+    'gh release create token',
+    'gh release upload token',
+    'npm publish --access=public token',
+    'npm publish --access=public token',
+    'gh release edit token',
+  ]
+  assert.deepEqual(run('nothing'), expected)
+  assert.deepEqual(run('*docker://host/assay:1.0.0'), expected.slice(1))
+  assert.deepEqual(run('*@assay/client@1.0.0*'), expected.toSpliced(3, 1))
+  assert.deepEqual(run('*'), [])
+})
+
+test('a release asks for the programs of the wanted parts before it starts', () => {
+  const { programs, asRoot } = listRequirements(['image'])
+  for (const name of ['clamd', 'apt-get', '/usr/share/keyrings/debian-archive-keyring.gpg', 'skopeo'])
+    assert(programs.includes(name), name)
+  assert.equal(asRoot, true)
+  assert.deepEqual(listRequirements(['npm']), { programs: ['git', 'tar', 'gzip', 'npm', 'sha256sum'], asRoot: false })
+})
+
 /** An installation with the real launcher and programs of the test in the place of Node and of the system's. */
 function makeHome(name: string, cpu: string, programs: Record<string, string>) {
   const home = join(work, name)
@@ -98,7 +168,7 @@ function makeHome(name: string, cpu: string, programs: Record<string, string>) {
 }
 
 test('the launcher starts the service of its installation, from everywhere', () => {
-  const run = makeHome('works', 'x64', { node: 'echo "$@"' })
+  const run = makeHome('works', process.arch, { node: 'echo "$@"' })
   const { status, output, home } = run('serve', '--json', 'a b')
   assert.equal(output, `--max-semi-space-size=16 ${home}/packages/server/src/main.ts serve --json a b\n`)
   assert.equal(status, 0)
@@ -110,7 +180,7 @@ const cases = [
   {
     name: 'other-processor',
     cpu: 'arm64',
-    programs: { uname: 'echo x86_64', getconf: 'echo glibc 2.17', node: 'exit 126' },
+    programs: { uname: 'echo x86_64', node: 'exit 126' },
     says: /archive is for arm64, and this machine needs the archive for x64/,
   },
   {
@@ -140,38 +210,62 @@ test('the launcher does not refuse a system that it does not know', () => {
   assert.equal(run('serve').output, 'started\n')
 })
 
-const hasSystemctl = spawnSync('systemctl', ['--version']).status === 0
-test('service install writes and enables the unit', { skip: !hasSystemctl && 'systemctl is not installed' }, () => {
-  const home = join('/opt', `assay-test-${process.pid}`)
-  const root = join(work, 'system')
-  mkdirSync(root)
-  // The command refuses an installation in a directory that the service cannot see, as that of this test may be.
-  const program = join(repository, 'packages/server/src/main.ts')
-  const refused = spawnSync(process.execPath, [program, 'service', 'install', '--root', root], { encoding: 'utf8' })
-  const isHidden = /^\/(?:home|root|tmp)\//.test(repository)
-  if (isHidden) assert.match(refused.stderr, /^Move .* to \/opt\/assay, .*: the service cannot see \/\w+\/\.$/m)
-  if (process.getuid?.() !== 0) return
-  try {
-    mkdirSync(home)
+/** Runs a command of `assay service` from an installation in this directory, which consists of links. */
+function runService(home: string, ...args: string[]) {
+  if (!existsSync(home)) {
+    mkdirSync(home, { recursive: true })
     for (const name of ['packages', 'node_modules', 'packaging', 'package.json', 'docs'])
       symlinkSync(join(repository, name), join(home, name))
-    const flags = ['--preserve-symlinks', '--preserve-symlinks-main']
-    const args = ['packages/server/src/main.ts', 'service', 'install', '--root', root]
-    const installed = spawnSync(process.execPath, [...flags, ...args], { cwd: home, encoding: 'utf8' })
-    assert.equal(installed.stderr, '')
-    assert.match(installed.stdout, /^The service assay is enabled\./)
-    const unit = readFileSync(join(root, 'etc/systemd/system/assay.service'), 'utf8')
-    assert.match(unit, new RegExp(`^ExecStart=${home}/packaging/assay serve$`, 'm'))
-    assert.doesNotMatch(unit, /\/opt\/assay\//)
-    const wanted = readlinkSync(join(root, 'etc/systemd/system/multi-user.target.wants/assay.service'))
-    assert.match(wanted, /\/etc\/systemd\/system\/assay\.service$/)
-    writeFileSync(join(root, 'etc/assay/assay.env'), 'ASSAY_REGION=eu\n')
-    spawnSync(process.execPath, [...flags, ...args], { cwd: home })
-    assert.equal(readFileSync(join(root, 'etc/assay/assay.env'), 'utf8'), 'ASSAY_REGION=eu\n')
-  } finally {
-    rmSync(home, { recursive: true, force: true })
   }
+  const command = ['--preserve-symlinks', '--preserve-symlinks-main', 'packages/server/src/main.ts', 'service', ...args]
+  return spawnSync(process.execPath, command, { cwd: home, encoding: 'utf8' })
+}
+
+const hasSystemctl = spawnSync('systemctl', ['--version']).status === 0
+const skip = !hasSystemctl && 'systemctl is not installed'
+test('service install writes the unit for the system in --root, and uninstall removes it', { skip }, () => {
+  const root = join(work, 'system')
+  const home = join(root, 'opt/assay-1')
+  mkdirSync(home, { recursive: true })
+  rmSync(home, { recursive: true })
+  chmodSync(join(root, 'opt'), 0o755)
+  const installed = runService(home, 'install', '--root', root)
+  assert.equal(installed.stderr, '')
+  assert.match(installed.stdout, /^The service assay is enabled\.\n[^\n]+\n$/)
+  const unitFile = join(root, 'etc/systemd/system/assay.service')
+  const unit = readFileSync(unitFile, 'utf8')
+  assert.match(unit, /^ExecStart=\/opt\/assay-1\/packaging\/assay serve$/m)
+  assert.doesNotMatch(unit, new RegExp(`/opt/assay/|${root}`))
+  const wanted = join(root, 'etc/systemd/system/multi-user.target.wants/assay.service')
+  assert.match(readlinkSync(wanted), /\/etc\/systemd\/system\/assay\.service$/)
+  const settings = join(root, 'etc/assay/assay.env')
+  assert.match(readFileSync(settings, 'utf8'), / \/opt\/assay-1\/docs\/settings\.md /)
+  assert.equal(statSync(settings).mode & 0o777, 0o600)
+  writeFileSync(settings, 'ASSAY_REGION=eu\n')
+  runService(home, 'install', '--root', root)
+  assert.equal(runService(home, 'uninstall', '--root', root).stderr, '')
+  assert.deepEqual([existsSync(unitFile), lstatSync(wanted, { throwIfNoEntry: false })], [false, undefined])
+  assert.equal(readFileSync(settings, 'utf8'), 'ASSAY_REGION=eu\n')
 })
+
+const refusals = {
+  'opt/my 100%': /: the path may have letters, digits/,
+  'home/reader/assay': /: the service cannot see \/home\/\.$/m,
+  'srv/closed/assay': /: other users cannot read .*\/srv\/closed\.$/m,
+}
+for (const [place, says] of Object.entries(refusals)) {
+  test(`service install refuses an installation in ${place}`, () => {
+    const root = join(work, 'refusing')
+    mkdirSync(join(root, dirname(place)), { recursive: true })
+    for (const dir of ['home', 'opt', 'srv']) if (existsSync(join(root, dir))) chmodSync(join(root, dir), 0o755)
+    if (place.startsWith('srv')) chmodSync(join(root, 'srv/closed'), 0o750)
+    const { status, stderr } = runService(join(root, place), 'install', '--root', root)
+    assert.match(stderr, /^Move .* to \/opt\/assay, /m)
+    assert.match(stderr, says)
+    assert.equal(status, 1)
+    assert(!existsSync(join(root, 'etc')))
+  })
+}
 
 test('the workflow runs the documented commands, and names what it takes from others by its digest', () => {
   type Job = { container: { image: string }; steps: { run?: string; uses?: string }[] }
@@ -182,6 +276,8 @@ test('the workflow runs the documented commands, and names what it takes from ot
   const steps = jobs.flatMap((job) => job.steps)
   for (const { uses } of steps) assert.match(uses ?? '@'.padEnd(41, '0'), /@[0-9a-f]{40}$/)
   const commands = steps.map(({ run }) => run ?? '').join('\n')
+  // git refuses a directory that belongs to another user, as the one of a container job does.
+  assert.match(commands, /safe\.directory "\$GITHUB_WORKSPACE"\ngit init/)
   assert.match(commands, /^\.ci\/run$/m)
   assert.match(commands, /^npm run release -- --dry-run$/m)
 })

@@ -39,7 +39,7 @@ const commands: [distribution: RegExp, command: string][] = [
   [/arch/, 'pacman -S clamav'],
 ]
 
-/** What an operator does to install ClamAV on the system that /etc/os-release describes. */
+/** Names the command that installs ClamAV on the system that /etc/os-release describes. */
 export function toInstallAdvice(osRelease: string): string {
   const find = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(osRelease)?.[1] ?? ''
   // A distribution that is like others names these after its own name, the closest first.
