@@ -156,6 +156,12 @@ export function testIcapListener(subject: { listeners(): Listeners; dir(): strin
     assert.match(await send(bad), blocked('Eicar-Test-Signature'))
     // A cut form could be read as another form, and a compressed one is not read at all.
     assert.match(await send(file('one', 'a.txt')), blocked('MalformedForm'))
+    // Some applications decode such a file, and would store other bytes than were scanned.
+    const inBase64 = `${file('b25l', 'c.txt')}--BB--\r\n`.replace(
+      '\r\n\r\n',
+      '\r\nContent-Transfer-Encoding: base64\r\n\r\n',
+    )
+    assert.match(await send(inBase64), blocked('MalformedForm'))
     assert.match(await send(bad, 'Content-Encoding: gzip\r\n'), blocked('UnsupportedEncoding'))
     await waitUntil('the result', async () =>
       (await subject.listeners().listResults()).some(({ content_name }) => content_name === 'b.com'),

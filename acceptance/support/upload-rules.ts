@@ -122,6 +122,15 @@ export function testUploadRules(subject: Subject) {
     await subject.assertAccepted(await sendForm(filePart(Buffer.concat([content, Buffer.from(harmless)]))), 'harmless')
   })
 
+  test('400: a file in a transfer encoding that some applications decode is refused', async () => {
+    const encoded = (encoding: string) =>
+      sendForm(filePart(content, `filename="a.bin"\r\nContent-Transfer-Encoding: ${encoding}`))
+    for (const encoding of ['base64', 'Quoted-Printable']) {
+      await subject.assertRefused(await encoded(encoding), malformed, encoding)
+    }
+    for (const encoding of ['binary', '8bit']) await subject.assertAccepted(await encoded(encoding), encoding)
+  })
+
   test('400: a form with too many parts is refused', async () => {
     const other = (n: number): Part => ({
       head: `Content-Disposition: form-data; name="f${n}"; filename="a"`,

@@ -132,11 +132,39 @@ describe('a form', () => {
       `Content-Disposition: form-data; name="note"; name*0="file"; filename="a"`,
       `X: y\n${disposition}`,
       `X: y\r${disposition}`,
+      ` ${disposition}`,
       `X: y\r\n${disposition.replace(':', ' :')}`,
       `${disposition}\r\nContent-Disposition: form-data; name="other"`,
       'Content-Disposition: form-data; name="file"\r\nContent-Type: text/plain\r\ncontent-type: application/octet-stream',
     ]
     for (const header of headers) assert.throws(() => parse(toBody({ header, content: 'x' })), isMalformed, header)
+  })
+
+  test('with a part whose transfer encoding some parsers decode is refused', () => {
+    const withEncoding = (line: string) => ({
+      header: `Content-Disposition: form-data; name="file"; filename="a"\r\n${line}`,
+      content: 'aGVsbG8=',
+    })
+    const refused = [
+      'base64',
+      'BASE64',
+      'quoted-printable',
+      'x-uuencode',
+      'base64;x=y',
+      'binary (base64)',
+      '(a)base64',
+      '',
+    ]
+    for (const value of [...refused, '\r\n base64', 'binary\r\nContent-Transfer-Encoding: base64']) {
+      const body = toBody(withEncoding(`Content-Transfer-Encoding: ${value}`))
+      assert.throws(() => parse(body), isMalformed, value)
+    }
+    const other = { header: 'Content-Type: text/plain\r\ncontent-transfer-encoding:base64', content: 'aGVsbG8=' }
+    assert.throws(() => parse(toBody(other, file('x'))), isMalformed, 'a part without a name')
+    for (const value of ['7bit', '8bit', 'binary', 'BINARY', ' Binary\t']) {
+      const [part] = parse(toBody(withEncoding(`Content-Transfer-Encoding:${value}`)))
+      assert.equal(part?.content, 'aGVsbG8=', value)
+    }
   })
 
   test('with an endless header or too many parts is refused', () => {

@@ -18,9 +18,9 @@ const headerEnd = Buffer.from('\r\n\r\n')
 
 /**
  * Reads a multipart body, chunk by chunk. What parsers read differently is refused, because the reader of the file could
- * get other content than was scanned: a line that merely begins like the boundary, a part after the closing boundary, and
- * a part with two names. Multipart libraries choose one reading silently, and checking beside a library costs a second
- * pass over every byte.
+ * get other content than was scanned: a line that merely begins like the boundary, a part after the closing boundary, a
+ * part with two names, and a part in base64, which some decode. Multipart libraries choose one reading silently, and
+ * checking beside a library costs a second pass over every byte.
  */
 export function newMultipartParser(deps: {
   boundary: string
@@ -170,6 +170,9 @@ function readPartHeader(text: string): PartHeader | undefined {
   if (hasOddLines(text)) throw malformed('The header of a part has a line that parsers read differently.')
   const unfolded = /\n[ \t]/.test(text) ? text.replaceAll(/\r\n[ \t]+/g, ' ') : text
   const lines = unfolded.split('\r\n')
+  if (!identityEncoding.test(findHeader(lines, 'content-transfer-encoding') ?? 'binary')) {
+    throw malformed('A part of the form has a content-transfer-encoding other than 7bit, 8bit or binary.')
+  }
   const disposition = findHeader(lines, 'content-disposition')
   if (disposition === undefined || !/^form-data\s*(;|$)/i.test(disposition)) return undefined
   const listed = listParams(disposition)
@@ -189,8 +192,14 @@ function readPartHeader(text: string): PartHeader | undefined {
   }
 }
 
-/** Whether a line ends without both of its characters, or has a blank before its colon: some parsers accept that. */
-const hasOddLines = (header: string) => /(?<!\r)\n|\r(?!\n)|^[^:\r\n]*[ \t]:/m.test(header)
+/** Encodings that leave the content as it is. Some parsers decode others, such as Django base64; most ignore them all. */
+const identityEncoding = /^(7bit|8bit|binary)$/i
+
+/**
+ * Whether a line ends without both of its characters, or has a blank before its colon, or the first line begins with
+ * one: some parsers accept that.
+ */
+const hasOddLines = (header: string) => /^[ \t]/.test(header) || /(?<!\r)\n|\r(?!\n)|^[^:\r\n]*[ \t]:/m.test(header)
 
 function findHeader(lines: string[], name: string): string | undefined {
   const found = lines.filter((line) => line.slice(0, line.indexOf(':')).toLowerCase() === name)
