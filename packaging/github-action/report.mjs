@@ -17,23 +17,27 @@ const results = readFileSync(file, 'utf8')
   .map((line) => JSON.parse(line))
 const threats = results.filter(({ status }) => status === 'threat')
 const errors = results.filter(({ status }) => status === 'error')
+/** Symbolic links and special files in directories, whose content was not scanned. */
+const skipped = results.filter(({ status }) => status === 'skipped')
+const notable = [...threats, ...errors, ...skipped]
 const files = results.filter(({ status }) => ['clean', 'threat', 'error'].includes(status)).length
 const status = findStatus()
 
-for (const result of [...threats, ...errors].slice(0, maxAnnotations)) annotate(result)
+for (const result of notable.slice(0, maxAnnotations)) annotate(result)
 const reason = findReason()
 if (reason !== undefined) print('error', {}, reason)
 write(process.env.GITHUB_STEP_SUMMARY, toSummary())
-const outputs = { status, files, threats: threats.length, errors: errors.length, report: file }
+const counts = { files, threats: threats.length, errors: errors.length, skipped: skipped.length }
+const outputs = { status, ...counts, report: file }
 const lines = Object.entries(outputs).map(([name, value]) => `${name}=${value}\n`)
 write(process.env.GITHUB_OUTPUT, lines.join(''))
-process.stdout.write(`assay-scan: ${status}. Files: ${files}, threats: ${threats.length}, errors: ${errors.length}.\n`)
+process.stdout.write(`assay-scan: ${status}. ${describeCounts()}\n`)
 process.exitCode = hasFailed() ? 1 : 0
 
-/** Only the exit code 0 together with at least one verdict is clean: an empty directory was not scanned. */
+/** Only the exit code 0 with at least one verdict and nothing skipped is clean: an empty directory was not scanned. */
 function findStatus() {
   if (exitCode === '1' || threats.length > 0) return 'threat'
-  return exitCode === '0' && files > 0 && errors.length === 0 ? 'clean' : 'error'
+  return exitCode === '0' && files > 0 && errors.length + skipped.length === 0 ? 'clean' : 'error'
 }
 
 function hasFailed() {
@@ -44,9 +48,13 @@ function hasFailed() {
 /** Returns a sentence about a failure that belongs to no file. */
 function findReason() {
   if (!levels.includes(failOn)) return `fail-on must be one of ${levels.join(', ')}, not ${failOn}.`
-  if (status !== 'error' || errors.length > 0) return undefined
+  if (status !== 'error' || errors.length + skipped.length > 0) return undefined
   if (exitCode === '0') return 'No file was scanned: the path has no files with content.'
   return `assay-scan ended with exit code ${exitCode}; the log of this step tells why.`
+}
+
+function describeCounts() {
+  return `Files: ${files}. Threats: ${threats.length}. Errors: ${errors.length}. Skipped: ${skipped.length}.`
 }
 
 function annotate(result) {
@@ -84,8 +92,7 @@ function escapeProperty(text) {
 }
 
 function toSummary() {
-  const head = `### Assay scan: ${status}\n\nFiles: ${files}. Threats: ${threats.length}. Errors: ${errors.length}.\n`
-  const notable = [...threats, ...errors]
+  const head = `### Assay scan: ${status}\n\n${describeCounts()}\n`
   if (notable.length === 0) return reason === undefined ? head : `${head}\n${escapeCell(reason)}\n`
   const rows = notable.slice(0, maxRows).map((result) => {
     const found =

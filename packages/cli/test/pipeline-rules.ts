@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { eicar, newEncryptedDocx } from '../../../acceptance/support/archives.ts'
 import { lacksClamAv } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
-import { versionText } from '../src/command-line/commands.ts'
 import { readAction, readGitlabTemplate, runAction, runGitlabJob } from './pipelines.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
@@ -35,11 +34,12 @@ export function testPipelines(subject: { dir(): string; tarball(): string; env()
   const infected = { ...clean, 'a|b`<i>.com': eicar }
   const locked = { ...clean, 'locked.docx': newEncryptedDocx() }
 
-  test('the action takes values by the environment only, uses no other action, and installs this version', () => {
+  test('the action takes values by the environment only, uses no other action, and installs no default', () => {
     const { inputs, outputs, runs, name, description } = readAction()
     assert.ok(name !== '' && description.length < 125)
     assert.equal(runs.using, 'composite')
-    assert.equal(inputs.package?.default, `@assay/cli@${versionText}`)
+    // Anybody could publish a package under a name that Assay has not published yet.
+    assert.deepEqual([inputs.package?.required, inputs.package?.default], [true, undefined])
     assert.equal(inputs['fail-on']?.default, 'error')
     assert.deepEqual(Object.keys(inputs), ['url', 'path', 'fail-on', 'package'], 'a key would be shown in the log')
     for (const step of runs.steps) {
@@ -53,7 +53,11 @@ export function testPipelines(subject: { dir(): string; tarball(): string; env()
     for (const [output, { value }] of Object.entries(outputs))
       assert.equal(value, `\${{ steps.scan.outputs.${output} }}`)
     const job = readGitlabTemplate()['assay-scan']
-    assert.equal(job?.variables.ASSAY_PACKAGE, `@assay/cli@${versionText}`)
+    assert.equal(job?.variables.ASSAY_PACKAGE, undefined)
+    const nowhere = join(subject.dir(), 'not-installed')
+    const withoutPackage = onGitlab(makeWorkspace(clean), { ASSAY_PACKAGE: '', ASSAY_INSTALL_DIR: nowhere })
+    assert.notEqual(withoutPackage.code, 0)
+    assert.match(withoutPackage.out, /ASSAY_PACKAGE: must be set/)
     assert.equal(job?.variables.ASSAY_API_KEY, undefined)
     assert.equal(job?.artifacts.when, 'always')
   })
@@ -63,7 +67,7 @@ export function testPipelines(subject: { dir(): string; tarball(): string; env()
     const { code, out, outputs, summary } = onGithub(dir)
     assert.equal(code, 0, out)
     const { report = '', ...counts } = outputs
-    assert.deepEqual(counts, { status: 'clean', files: '1', threats: '0', errors: '0' })
+    assert.deepEqual(counts, { status: 'clean', files: '1', threats: '0', errors: '0', skipped: '0' })
     assert.match(readFileSync(report, 'utf8'), /^\{"path":"artefact\/notes\.txt",.*"status":"clean"/m)
     assert.match(summary, /^### Assay scan: clean\n/)
     assert.doesNotMatch(out, /^::/m)
@@ -100,6 +104,36 @@ export function testPipelines(subject: { dir(): string; tarball(): string; env()
     assert.match(lenient.out, /^::warning file=artefact\/locked\.docx/m)
     assert.equal(onGitlab(dir).code, 2)
     assert.equal(onGitlab(dir, { ASSAY_FAIL_ON: 'threat' }).code, 0)
+  })
+
+  test('a symbolic link is not scanned, which fails unless only threats are to fail', { skip: lacking }, () => {
+    const dir = makeWorkspace(clean)
+    symlinkSync('/etc/hostname', join(dir, 'artefact/link'))
+    const { code, out, outputs, summary } = onGithub(dir)
+    assert.deepEqual([code, outputs.status, outputs.errors, outputs.skipped], [1, 'error', '0', '1'], out)
+    assert.match(out, /^::error file=artefact\/link,title=Not scanned::.*Symbolic link$/m)
+    assert.match(summary, /link \| skipped \| Symbolic link \|\n/)
+    assert.equal(onGithub(dir, { 'fail-on': 'threat' }).code, 0)
+    const job = onGitlab(dir)
+    assert.equal(job.code, 2, job.out)
+    assert.match(job.out, /^Not scanned: 1 links or special files$/m)
+    assert.equal(onGitlab(dir, { ASSAY_FAIL_ON: 'threat' }).code, 0)
+  })
+
+  test('a threat fails also if assay-scan is killed after it reported one', () => {
+    const dir = makeWorkspace(clean)
+    const [runner, install] = [join(subject.dir(), 'killed/runner'), join(subject.dir(), 'killed/gitlab-cli')]
+    for (const bin of [`${runner}/assay-cli/node_modules/.bin`, `${install}/node_modules/.bin`]) {
+      mkdirSync(bin, { recursive: true })
+      const line = '{"path":"artefact/notes.txt","status":"threat","signals":["Virus:Test"]}'
+      writeFileSync(join(bin, 'assay-scan'), `#!/bin/sh\necho '${line}'\nkill -9 $$\n`, { mode: 0o755 })
+    }
+    for (const level of ['error', 'threat']) {
+      const job = onGitlab(dir, { ASSAY_FAIL_ON: level, ASSAY_INSTALL_DIR: install })
+      assert.equal(job.code, 1, job.out)
+    }
+    const step = onGithub(dir, { 'fail-on': 'threat' }, { RUNNER_TEMP: runner })
+    assert.deepEqual([step.code, step.outputs.status], [1, 'threat'], step.out)
   })
 
   test('without a service, a valid key, files or a valid setting the step fails', () => {

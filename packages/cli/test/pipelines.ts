@@ -36,7 +36,7 @@ export type PipelineRun = { code: number; out: string; outputs: Record<string, s
  */
 export function runAction(dir: string, env: NodeJS.ProcessEnv, inputs: Record<string, string>): PipelineRun {
   const action = readAction()
-  const temp = join(dir, '..', 'runner')
+  const temp = env.RUNNER_TEMP ?? join(dir, '..', 'runner')
   mkdirSync(temp, { recursive: true })
   const files = { GITHUB_OUTPUT: join(temp, 'output'), GITHUB_STEP_SUMMARY: join(temp, 'summary') }
   for (const path of Object.values(files)) writeFileSync(path, '')
@@ -65,7 +65,7 @@ export function runAction(dir: string, env: NodeJS.ProcessEnv, inputs: Record<st
 /** Runs the script of the GitLab job as its runner does: the lines after each other in one shell that ends on errors. */
 export function runGitlabJob(dir: string, env: NodeJS.ProcessEnv, variables: Record<string, string>) {
   const job = readGitlabTemplate()['assay-scan']
-  const install = join(dir, '..', 'gitlab-cli')
+  const install = variables.ASSAY_INSTALL_DIR ?? join(dir, '..', 'gitlab-cli')
   const lines = (job?.script ?? ['exit 99']).slice(existsSync(install) ? 1 : 0)
   const given = { ...env, ...job?.variables, ASSAY_INSTALL_DIR: install, ...variables }
   return runShell('sh', ['-c', ['set -e', ...lines].join('\n')], given, dir)

@@ -61,7 +61,7 @@ test('every setting that a document names is there', () => {
   // Of those who call, in their own samples; and a slip that a document shows.
   const others = ['ASSAY_URL', 'ASSAY_API_KEY', 'ASSAY_WEBHOOK_SECRET', 'ASSAY_CONFIG', 'ASSAY_REGOIN']
   const template = read('packaging/gitlab/assay-scan.gitlab-ci.yml')
-  const variables = [...template.matchAll(/^ {4}(ASSAY_[A-Z_]+):/gm)].map(([, name = '']) => name)
+  const variables = [...template.matchAll(/(?:^ {4}|\$\{)(ASSAY_[A-Z_]+):/gm)].map(([, name = '']) => name)
   assert(variables.includes('ASSAY_SCAN_PATH'))
   const known = new Set([...settings, ...others, ...variables])
   const named = find(/\b(ASSAY_[A-Z0-9_]*[A-Z0-9])\b(?!\*)/g)
