@@ -21,8 +21,8 @@ const systems: Record<string, System> = {
   'Ubuntu 22.04': { suite: 'jammy', mirror: ubuntu, advice: apt },
   'Ubuntu 24.04': { suite: 'noble', mirror: ubuntu, advice: apt },
   // There is no mirror of Fedora to install from: the name and the missing apt are what the program sees of it.
-  'Debian 13 that says it is Fedora': {
-    suite: 'trixie',
+  'Debian 11 that says it is Fedora': {
+    suite: 'bullseye',
     mirror: debian,
     advice: /type sudo dnf install clamd clamav-freshclam/,
     change(root) {

@@ -110,9 +110,25 @@ export const chartTrials = {
   defaults: {},
   queue: {
     image: { repository: 'registry.example.com/assay', pullSecrets: [{ name: 'registry' }] },
-    settings: { ASSAY_REGION: 'eu', ASSAY_DRAIN_SECONDS: 20 },
-    worker: { autoscaling: { by: 'queue', maxReplicas: 40, waitingJobs: 50, prometheus: 'http://prometheus:9090' } },
-    networkPolicy: { database: [{ ipBlock: { cidr: '10.1.2.3/32' } }] },
+    settings: {
+      ASSAY_REGION: 'eu',
+      ASSAY_DRAIN_SECONDS: 20,
+      ASSAY_MAX_CONNECTIONS: 1_048_576,
+      ASSAY_NSFW_THRESHOLD: 0.5,
+    },
+    worker: {
+      autoscaling: {
+        by: 'queue',
+        maxReplicas: 40,
+        waitingJobs: 50,
+        prometheus: 'http://prometheus:9090',
+        selector: 'job="assay"',
+      },
+    },
+    networkPolicy: {
+      database: [{ ipBlock: { cidr: '10.1.2.3/32' } }],
+      metrics: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'observability' } } }],
+    },
   },
   fixed: {
     api: { replicas: 3, autoscaling: { by: 'none' } },

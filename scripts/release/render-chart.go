@@ -12,6 +12,7 @@ import (
 	"os"
 	"reflect"
 	"sort"
+	"strconv"
 	"strings"
 	"text/template"
 )
@@ -67,6 +68,8 @@ func main() {
 		"fromYaml":   fromJson,
 		"toString":   func(value any) string { return fmt.Sprint(value) },
 		"int":        toInt,
+		"float64":    func(text string) (float64, error) { return strconv.ParseFloat(text, 64) },
+		"kindIs":     func(kind string, value any) bool { return reflect.ValueOf(value).Kind().String() == kind },
 		"dict":       toDict,
 		"list":       func(values ...any) []any { return values },
 		"contains":   func(part, text string) bool { return strings.Contains(text, part) },

@@ -60,7 +60,7 @@ test('the packed chart renders the manifests, and values replace what they name'
     })
     assert.deepEqual(rendered, expected)
   }
-  for (const name of ['autoscaling', 'service', 'disruption', 'network-policy']) {
+  for (const name of ['autoscaling-api', 'autoscaling-worker', 'service', 'disruption', 'network-policy']) {
     for (const object of readYaml<Manifest>(`${manifestDir}/${name}.yaml`))
       assert.deepEqual(find(defaults, object.kind, object.metadata.name), object)
   }
@@ -78,21 +78,27 @@ test('the packed chart renders the manifests, and values replace what they name'
   assert.deepEqual(list(queue), [...always, ...queued].sort())
   const [keda] = parseAllDocuments(readText(`${manifestDir}/keda.yaml`)).map((one) => one.toJS())
   keda.spec.maxReplicaCount = 40
-  keda.spec.triggers[0].metadata = { ...keda.spec.triggers[0].metadata, serverAddress: 'http://prometheus:9090' }
-  keda.spec.triggers[0].metadata.threshold = '50'
+  Object.assign(keda.spec.triggers[0].metadata, {
+    serverAddress: 'http://prometheus:9090',
+    threshold: '50',
+    query: 'max(assay_jobs_waiting{job="assay"})',
+  })
   assert.deepEqual(find(queue, 'ScaledObject', 'assay-worker'), keda)
-  const policy = find<Manifest & { spec: { egress: { to: object[]; ports?: object[] }[] } }>(
-    queue,
-    'NetworkPolicy',
-    'assay',
-  )
-  const opened = policy.spec.egress.find(({ ports }) => ports?.some((port) => 'port' in port && port.port === 5432))
-  assert.deepEqual(opened?.to, [{ ipBlock: { cidr: '10.1.2.3/32' } }])
+  type Rule = { to?: object[]; from?: object[]; ports?: { port: string | number }[] }
+  const { spec } = find<Manifest & { spec: { ingress: Rule[]; egress: Rule[] } }>(queue, 'NetworkPolicy', 'assay')
+  const findRule = (rules: Rule[], wanted: string | number) =>
+    rules.find(({ ports }) => ports?.some(({ port }) => port === wanted))
+  assert.deepEqual(findRule(spec.egress, 5432)?.to, chartTrials.queue.networkPolicy.database)
+  assert.deepEqual(findRule(spec.ingress, 'metrics')?.from, chartTrials.queue.networkPolicy.metrics)
   const changed = find<Manifest & { data: Record<string, string> }>(queue, 'ConfigMap', 'assay-settings').data
-  assert.deepEqual([changed.ASSAY_REGION, changed.ASSAY_DRAIN_SECONDS], ['eu', '20'])
+  const expected = { ASSAY_REGION: 'eu', ASSAY_DRAIN_SECONDS: '20', ASSAY_NSFW_THRESHOLD: '0.5' }
+  assert.deepEqual({ ...changed, ...expected, ASSAY_MAX_CONNECTIONS: '1048576' }, changed)
   const restarted = (objects: Manifest[]) =>
     find<Deployment>(objects, 'Deployment', 'assay-api').spec.template.metadata.annotations
   assert.notDeepEqual(restarted(queue), restarted(defaults))
+
+  const plain = renderChart(dir, { worker: { autoscaling: { by: 'queue' } } }, work)
+  assert.deepEqual([find(plain, 'ScaledObject', 'assay-worker')], readYaml(`${manifestDir}/keda.yaml`))
 
   const fixed = renderChart(dir, chartTrials.fixed, work)
   assert.deepEqual(list(fixed), always)
