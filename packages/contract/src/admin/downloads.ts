@@ -9,7 +9,7 @@ export const DownloadCredential = Type.Object({
   target: text,
   /** Region of a bucket; null for hosts. */
   region: nullable(text),
-  /** Names of the values, with the first 8 hex digits of their SHA-256; null if the master key does not open them. */
+  /** Names of the values, with the first 8 hex digits of their SHA-256; null if the credential cannot be used. */
   values: nullable(Type.Array(Type.Object({ name: text, fingerprint: text }))),
   created_at: time,
   created_by: text,
@@ -28,6 +28,8 @@ export const AddDownloadCredential = Type.Object({
   bucket: Type.Optional(Type.String({ maxLength: 100 })),
   region: Type.Optional(Type.String({ maxLength: 100 })),
   endpoint: Type.Optional(nullable(Type.String({ maxLength: 300 }))),
+  /** Where URLs of the endpoint name the bucket: in the path, as without it, or in the host name. Not for AWS. */
+  url_style: Type.Optional(nullable(oneOf('path', 'host'))),
   access_key_id: Type.Optional(secret),
   secret_access_key: Type.Optional(secret),
 })

@@ -2,10 +2,10 @@ import type { AddDownloadCredential, DownloadCredential as CredentialView } from
 import { validate as isUuid, v7 as newId } from 'uuid'
 import { type EnteredCredential, readCredential } from '../domain/downloads/read-credential.ts'
 import { toTargetText } from '../domain/downloads/target.ts'
-import { maxCredentials, type ShownValue, showValues } from '../domain/downloads/values.ts'
+import { maxCredentials, showValues } from '../domain/downloads/values.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { Clock } from '../domain/ports/clock.ts'
-import type { DownloadCredential, DownloadCredentialStore } from '../domain/ports/download-credential-store.ts'
+import type { DownloadCredentialStore, ShownCredential } from '../domain/ports/download-credential-store.ts'
 import { Problem } from '../domain/problem.ts'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
 import { type Audit, type Call, getAccountId, getId, type Handlers, requireFound } from './call.ts'
@@ -46,17 +46,19 @@ async function add({ credentials, policy, clock }: DownloadHandlerDeps, accountI
   const { who, audit, body } = call
   const read = readCredential(toEntered(body), policy)
   if ('errors' in read) throw new Problem({ kind: 'validation', errors: read.errors })
-  const credential = { id: newId(), ...read, createdBy: who.actor }
-  const outcome = await credentials.put(accountId, credential)
-  requireFound(outcome !== 'no-account', 'account')
+  const stored = await credentials.put(accountId, { id: newId(), ...read, createdBy: who.actor })
+  const outcome = requireFound(stored !== 'no-account' && stored, 'account')
   if (outcome === 'full') {
     const detail = `The account has ${maxCredentials} credentials already. Remove one first.`
     throw new Problem({ kind: 'conflict', detail })
   }
   const values = showValues(read.values)
   const names = values.map(({ name }) => name).join(', ')
-  await audit('download-credential.add', toTargetText(read.target), { accountId, detail: names })
-  return { credential: toView({ ...credential, createdAt: clock.now(), values }), replaced: outcome === 'replaced' }
+  const target = toTargetText(read.target)
+  await audit('download-credential.add', target, { accountId, detail: names })
+  const region = read.target.kind === 's3' ? read.target.region : null
+  const shown = { id: outcome.id, target, region, values, createdAt: clock.now(), createdBy: who.actor }
+  return { credential: toView(shown), replaced: outcome.isReplaced }
 }
 
 /** Reads the form, which is about a host or about a bucket. */
@@ -71,6 +73,7 @@ function toEntered(body: AddDownloadCredential): EnteredCredential {
     bucket: bucket ?? '',
     region: body.region ?? '',
     endpoint: body.endpoint?.trim() || null,
+    style: body.url_style ?? undefined,
     accessKeyId: body.access_key_id?.trim() ?? '',
     secretAccessKey: body.secret_access_key?.trim() ?? '',
   }
@@ -81,14 +84,14 @@ const trimHeader = ({ name, value }: { name: string; value: string }) => ({ name
 
 async function remove(credentials: DownloadCredentialStore, accountId: string, call: ById) {
   const target = requireFound(await credentials.remove(accountId, getId(call, 'download credential')), 'credential')
-  await call.audit('download-credential.remove', toTargetText(target), { accountId })
+  await call.audit('download-credential.remove', target, { accountId })
 }
 
-const toView = (credential: DownloadCredential & { values: ShownValue[] | null }): CredentialView => ({
+const toView = (credential: ShownCredential): CredentialView => ({
   id: credential.id,
-  kind: credential.target.kind,
-  target: toTargetText(credential.target),
-  region: credential.target.kind === 's3' ? credential.target.region : null,
+  kind: credential.region === null ? 'headers' : 's3',
+  target: credential.target,
+  region: credential.region,
   values: credential.values,
   created_at: credential.createdAt.toISOString(),
   created_by: credential.createdBy,

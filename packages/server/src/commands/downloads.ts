@@ -1,20 +1,26 @@
 import { readFile } from 'node:fs/promises'
 import { text as readText } from 'node:stream/consumers'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { v7 as newId } from 'uuid'
 import { loadConfig } from '../config/load-config.ts'
 import { type EnteredCredential, readCredential } from '../domain/downloads/read-credential.ts'
-import { toTargetText } from '../domain/downloads/target.ts'
+import { toTargetText, type UrlStyle } from '../domain/downloads/target.ts'
 import { type CredentialValues, type Header, maxCredentials, showValues } from '../domain/downloads/values.ts'
-import type { DownloadCredential } from '../domain/ports/download-credential-store.ts'
+import type { ShownCredential } from '../domain/ports/download-credential-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeAddressPolicy } from '../domain/scans/web-address.ts'
 import { toCommandActor } from '../runtime/system-user.ts'
 import { readId, requireFound } from './options.ts'
 import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
-type AddOptions = { account: string; host?: string; bucket?: string; region?: string; endpoint?: string }
-type Shown = DownloadCredential & { values: ReturnType<typeof showValues> | null }
+type AddOptions = {
+  account: string
+  host?: string
+  bucket?: string
+  region?: string
+  endpoint?: string
+  urlStyle?: UrlStyle
+}
 
 export function makeDownloadsCommand(): Command {
   const downloads = newCommand('downloads', 'store credentials with which the content of URLs is downloaded')
@@ -26,11 +32,13 @@ export function makeDownloadsCommand(): Command {
     .option('--bucket <name>', 'bucket of S3 whose URLs are signed; the file is like ~/.aws/credentials')
     .option('--region <region>', 'region of the bucket')
     .option('--endpoint <url>', 'address of the S3 service, unless it is AWS')
+    .addOption(
+      new Option('--url-style <style>', 'where URLs of the endpoint name the bucket').choices(['path', 'host']),
+    )
     .action(async (file: string, options: AddOptions, command: Command) => {
       const { target, values } = readEntered(toEntered(options, await readSecret(file)))
       const { account: accountId } = options
       const credential = { id: newId(), target, values, createdBy: toCommandActor() }
-      const isAdded = ({ id }: DownloadCredential) => id === credential.id
       const { outcome, shown } = await changeStores(async ({ downloadCredentials }, audit) => {
         const stored = await downloadCredentials.put(accountId, credential)
         if (stored === 'no-account') throw new OperatorMistake(`There is no account ${accountId}.`)
@@ -39,21 +47,25 @@ export function makeDownloadsCommand(): Command {
         }
         const detail = toNames(values)
         await audit('download-credential.add', toTargetText(target), { accountId, detail })
-        const all = await downloadCredentials.show(accountId)
-        return { outcome: stored, shown: requireFound(all.find(isAdded), 'such credential') }
+        const added = (await downloadCredentials.show(accountId)).find(({ id }) => id === stored.id)
+        const change = stored.isReplaced ? 'replaced' : 'added'
+        return { outcome: change, shown: requireFound(added, 'such credential') }
       })
-      const text = toCard({ id: credential.id, target: toTargetText(target), values: toCell(shown.values), outcome })
+      const text = toCard({ id: shown.id, target: shown.target, values: toCell(shown.values), outcome })
       print(command, { ...toJson(shown), outcome }, text)
     })
 
   addCommand(downloads, 'list', 'list the credentials of an account, without their values')
     .requiredOption('--account <id>', 'ID of the account', readId)
     .action(async ({ account }: { account: string }, command: Command) => {
-      const shown = await withStores((stores) => stores.downloadCredentials.show(account))
+      const shown = await withStores(async ({ accounts, downloadCredentials }) => {
+        requireFound(await accounts.findAccount(account), `account ${account}`)
+        return downloadCredentials.show(account)
+      })
       const rows = shown.map((one) => [
         one.id,
-        toTargetText(one.target),
-        toRegion(one),
+        one.target,
+        one.region,
         toCell(one.values),
         one.createdAt.toISOString(),
         one.createdBy,
@@ -66,12 +78,12 @@ export function makeDownloadsCommand(): Command {
     .requiredOption('--account <id>', 'ID of the account', readId)
     .action(async (wanted: string, { account: accountId }: { account: string }, command: Command) => {
       const removed = await changeStores(async ({ downloadCredentials }, audit) => {
-        const all = await downloadCredentials.list(accountId)
-        const found = all.find(({ id, target }) => id === wanted || toTargetText(target) === wanted)
+        const all = await downloadCredentials.show(accountId)
+        const found = all.find(({ id, target }) => id === wanted || target === wanted)
         const { id, target } = requireFound(found, `download credential ${wanted} of this account`)
         requireFound(await downloadCredentials.remove(accountId, id), `download credential ${wanted} of this account`)
-        await audit('download-credential.remove', toTargetText(target), { accountId })
-        return { id, target: toTargetText(target) }
+        await audit('download-credential.remove', target, { accountId })
+        return { id, target }
       })
       print(command, { ...removed, removed: true }, `The credential for ${removed.target} is removed.`)
     })
@@ -86,13 +98,13 @@ async function readSecret(file: string): Promise<string> {
   })
 }
 
-function toEntered({ host, bucket, region, endpoint }: AddOptions, secret: string): EnteredCredential {
+function toEntered({ host, bucket, region, endpoint, urlStyle }: AddOptions, secret: string): EnteredCredential {
   if ((host === undefined) === (bucket === undefined)) {
     throw new OperatorMistake('Name either --host or --bucket.')
   }
   if (host !== undefined) {
-    if (region !== undefined || endpoint !== undefined) {
-      throw new OperatorMistake('--region and --endpoint belong to --bucket.')
+    if (region !== undefined || endpoint !== undefined || urlStyle !== undefined) {
+      throw new OperatorMistake('--region, --endpoint and --url-style belong to --bucket.')
     }
     return { kind: 'headers', host, headers: readPairs(secret, ':') }
   }
@@ -106,8 +118,11 @@ function toEntered({ host, bucket, region, endpoint }: AddOptions, secret: strin
       'The file must have one line "aws_access_key_id = ..." and one line "aws_secret_access_key = ...".',
     )
   }
+  if (find('aws_session_token').length > 0) {
+    throw new OperatorMistake('The key has a session token, so it ends soon. Store a permanent key.')
+  }
   const keys = { accessKeyId: accessKeyId.value, secretAccessKey: secretAccessKey.value }
-  return { kind: 's3', bucket, region, endpoint: endpoint ?? null, ...keys }
+  return { kind: 's3', bucket, region, endpoint: endpoint ?? null, style: urlStyle, ...keys }
 }
 
 /** Reads lines of a name and a value. Empty lines, comments and sections such as `[default]` are skipped. */
@@ -133,18 +148,16 @@ const toNames = (values: CredentialValues) =>
     .map(({ name }) => name)
     .join(', ')
 
-const toRegion = ({ target }: DownloadCredential) => (target.kind === 's3' ? target.region : null)
-
-const toCell = (values: Shown['values']) =>
+const toCell = (values: ShownCredential['values']) =>
   values === null
-    ? 'cannot be opened with this master key'
+    ? 'cannot be used, add it again'
     : values.map(({ name, fingerprint }) => `${name} (${fingerprint})`).join(', ')
 
-const toJson = (credential: Shown) => ({
+const toJson = (credential: ShownCredential) => ({
   id: credential.id,
-  kind: credential.target.kind,
-  target: toTargetText(credential.target),
-  region: toRegion(credential),
+  kind: credential.region === null ? 'headers' : 's3',
+  target: credential.target,
+  region: credential.region,
   values: credential.values,
   created_at: credential.createdAt,
   created_by: credential.createdBy,

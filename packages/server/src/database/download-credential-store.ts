@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
-import { type DownloadTarget, readTarget, toTargetText } from '../domain/downloads/target.ts'
+import { readTarget, toTargetText } from '../domain/downloads/target.ts'
 import { type CredentialValues, maxCredentials, showValues } from '../domain/downloads/values.ts'
-import type { DownloadCredential, DownloadCredentialStore } from '../domain/ports/download-credential-store.ts'
+import type { DownloadCredentialStore } from '../domain/ports/download-credential-store.ts'
 import type { Binding, Sealer } from '../domain/ports/sealer.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 
@@ -10,14 +10,21 @@ type Sealed = Pick<Row, 'target' | 'region'> & { sealed: Buffer }
 
 export function makeDownloadCredentialStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): DownloadCredentialStore {
   return {
-    list: async (accountId) => (await listRows<Row>(pool, listCredentials, [accountId])).map(toCredential),
+    async list(accountId) {
+      const rows = await listRows<Pick<Row, 'id' | 'target' | 'region'>>(pool, listCredentials, [accountId])
+      return rows.flatMap(({ id, target: text, region }) => {
+        const target = readTarget(text, region)
+        return typeof target === 'string' ? [] : [{ id, target }]
+      })
+    },
 
     async show(accountId) {
       const rows = await listRows<Row & Sealed>(pool, listSealed, [accountId])
       return Promise.all(
-        rows.map(async (row) => {
-          const values = await open(accountId, row).catch(() => undefined)
-          return { ...toCredential(row), values: values === undefined ? null : showValues(values) }
+        rows.map(async ({ sealed, ...row }) => {
+          const isValid = typeof readTarget(row.target, row.region) !== 'string'
+          const values = await open(accountId, { ...row, sealed })
+          return { ...row, values: isValid && values !== 'sealed' ? showValues(values) : null }
         }),
       )
     },
@@ -34,23 +41,27 @@ export function makeDownloadCredentialStore({ pool, sealer }: { pool: Pool; seal
         // The lock makes additions to one account wait for each other, so that they are counted.
         const account = await findRow(client, 'select from accounts where id = $1 for no key update', [accountId])
         if (account === undefined) return 'no-account'
-        const columns = [id, accountId, row.target, row.region, sealed, createdBy]
-        if ((await changeRows(client, replaceCredential, columns)) > 0) return 'replaced'
+        const columns = [accountId, row.target, row.region, sealed, createdBy]
+        const replaced = await findRow<{ id: string }>(client, replaceCredential, columns)
+        if (replaced !== undefined) return { id: replaced.id, isReplaced: true }
         if ((await countCredentials(client, accountId)) >= maxCredentials) return 'full'
-        await changeRows(client, insertCredential, columns)
-        return 'added'
+        await changeRows(client, insertCredential, [id, ...columns])
+        return { id, isReplaced: false }
       })
     },
 
     async remove(accountId, id) {
-      const text = 'delete from download_credentials where account_id = $1 and id = $2 returning target, region'
-      const row = await findRow<Pick<Row, 'target' | 'region'>>(pool, text, [accountId, id])
-      return row && toTarget(row)
+      const text = 'delete from download_credentials where account_id = $1 and id = $2 returning target'
+      return (await findRow<Pick<Row, 'target'>>(pool, text, [accountId, id]))?.target
     },
   }
 
-  async function open(accountId: string, { sealed, target, region }: Sealed): Promise<CredentialValues> {
-    return JSON.parse(String(await sealer.open(sealed, downloadCredentialOf({ accountId, target, region }))))
+  async function open(accountId: string, { sealed, target, region }: Sealed): Promise<CredentialValues | 'sealed'> {
+    try {
+      return JSON.parse(String(await sealer.open(sealed, downloadCredentialOf({ accountId, target, region }))))
+    } catch {
+      return 'sealed'
+    }
   }
 }
 
@@ -62,31 +73,17 @@ export const downloadCredentialOf = (row: { accountId: string; target: string; r
   row.region ?? '',
 ]
 
-function toTarget({ target: text, region }: Pick<Row, 'target' | 'region'>): DownloadTarget {
-  const target = readTarget(text, region)
-  if (typeof target === 'string') throw new Error(`The target of a download credential is not valid: ${text}`)
-  return target
-}
-
-const toCredential = (row: Row): DownloadCredential => ({
-  id: row.id,
-  target: toTarget(row),
-  createdAt: row.createdAt,
-  createdBy: row.createdBy,
-})
-
 const countCredentials = async (db: Queryable, accountId: string): Promise<number> =>
   changeRows(db, 'select from download_credentials where account_id = $1', [accountId])
 
-const columns = 'id, target, region, created_at as "createdAt", created_by as "createdBy"'
-
 const listCredentials = `
 -- name: list-download-credentials
-select ${columns} from download_credentials where account_id = $1
+select id, target, region from download_credentials where account_id = $1
 `
 
 const listSealed = `
-select ${columns}, sealed from download_credentials where account_id = $1 order by created_at, id
+select id, target, region, created_at as "createdAt", created_by as "createdBy", sealed
+from download_credentials where account_id = $1 order by created_at, id
 `
 
 const findSealed = `
@@ -95,8 +92,8 @@ select target, region, sealed from download_credentials where account_id = $1 an
 `
 
 const replaceCredential = `
-update download_credentials set id = $1, region = $4, sealed = $5, created_by = $6, created_at = now()
-where account_id = $2 and target = $3
+update download_credentials set region = $3, sealed = $4, created_by = $5, created_at = now()
+where account_id = $1 and target = $2 returning id
 `
 
 const insertCredential = `

@@ -104,16 +104,23 @@ async function resealAccounts(client: PoolClient, { reseal, newWebhookSecret }: 
   return rows.length
 }
 
-/** A credential whose values are lost is removed; the owner adds it again. */
-async function resealDownloadCredentials(client: PoolClient, { reseal }: Resealing) {
+/** With a lost key, a credential that does not open is removed; the owner adds it again. */
+async function resealDownloadCredentials(client: PoolClient, { reseal, newWebhookSecret }: Resealing) {
   const rows = await listRows<{ id: string; accountId: string; target: string; region: string | null; sealed: Buffer }>(
     client,
     'select id, account_id as "accountId", target, region, sealed from download_credentials order by id',
   )
   for (const { id, sealed, ...row } of rows) {
     const resealed = reseal(sealed, downloadCredentialOf(row))
-    if (resealed === undefined) await changeRows(client, 'delete from download_credentials where id = $1', [id])
-    else await changeRows(client, 'update download_credentials set sealed = $2 where id = $1', [id, resealed])
+    if (resealed !== undefined) {
+      await changeRows(client, 'update download_credentials set sealed = $2 where id = $1', [id, resealed])
+    } else if (newWebhookSecret !== undefined) {
+      await changeRows(client, 'delete from download_credentials where id = $1', [id])
+    } else {
+      throw new OperatorMistake(
+        `The download credential for ${row.target} cannot be opened. Remove it: npm run assay -- downloads remove ${id} --account ${row.accountId}. Nothing was changed.`,
+      )
+    }
   }
 }
 

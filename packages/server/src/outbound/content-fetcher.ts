@@ -79,7 +79,7 @@ export function makeContentFetcher(deps: {
           requirePermission(response, request, authorization)
           return useResponse(response, url, request, time)
         })
-        if (typeof result !== 'string') return result
+        if (typeof result !== 'string') return withCredentialUse(result, request, authorization)
         address = result
       } finally {
         time.end()
@@ -136,13 +136,21 @@ function requirePrivacy(authorization: DownloadAuthorization | undefined, { isOp
   )
 }
 
+/** Adds to the content of an address with a credential whether the server that sent it got the credential. */
+function withCredentialUse(result: AnyResult, request: AnyRequest, sent: DownloadAuthorization | undefined): AnyResult {
+  if (!('content' in result) || request.authorization === undefined) return result
+  return { ...result, credentialUse: sent === undefined ? 'not sent after a redirect' : 'sent' }
+}
+
 /** Explains a refusal to accounts with a credential for the address. The sentence has nothing of the credential. */
 function requirePermission(
   { statusCode = 0 }: IncomingMessage,
   { authorization: stored }: AnyRequest,
   sent: DownloadAuthorization | undefined,
 ) {
-  if (stored === undefined || (statusCode !== 401 && statusCode !== 403)) return
+  // Services of S3 answer 400 to a signature for another region.
+  const isRefusal = statusCode === 401 || statusCode === 403 || (statusCode === 400 && sent?.isForOneAddress === true)
+  if (stored === undefined || !isRefusal) return
   const reason =
     sent === undefined
       ? 'The stored download credential was not sent after the redirect'

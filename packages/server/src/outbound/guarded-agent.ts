@@ -18,11 +18,11 @@ type OutboundRequest = {
   onConnected?(peer: Peer): void
 }
 
-/** What is known of the other side. */
+/** The addresses of the other side, as the policy sees them. */
 export type Peer = {
   /** All addresses of the host are public. */
   isPublic: boolean
-  /** All addresses of the host are in networks that the operator has opened. */
+  /** All addresses of the host are in networks that the operator has opened, and none of them is public. */
   isOpened: boolean
 }
 

@@ -32,18 +32,23 @@ describe('the store of download credentials', () => {
   }
   const toHost = (host: string) => toTarget(readHostTarget(host))
   const put = (host: string, value = secret, account = accountId) =>
-    credentials.put(account, {
-      id: newId(),
-      target: toHost(host),
-      values: { kind: 'headers', headers: [{ name: 'cookie', value }] },
-      createdBy: 'ada',
-    })
+    credentials
+      .put(account, {
+        id: newId(),
+        target: toHost(host),
+        values: { kind: 'headers', headers: [{ name: 'cookie', value }] },
+        createdBy: 'ada',
+      })
+      .then((outcome) => (typeof outcome === 'string' ? outcome : outcome.isReplaced ? 'replaced' : 'added'))
   const findId = async (host: string, account = accountId) =>
     (await credentials.list(account)).find(({ target }) => toTargetText(target) === `https://${host}`)?.id ?? ''
 
   test('keeps credentials of an account apart from those of others, and replaces one for the same hosts', async () => {
     assert.equal(await put('a.example.com'), 'added')
+    // A download that has found the credential by now opens it by this id.
+    const found = await findId('a.example.com')
     assert.equal(await put('A.example.com.', 'second'), 'replaced')
+    assert.equal(await findId('a.example.com'), found)
     assert.equal(await put('a.example.com', 'of another', otherId), 'added')
     assert.equal(await put('a.example.com', secret, newId()), 'no-account')
     const [shown, ...more] = await credentials.show(accountId)
@@ -56,7 +61,7 @@ describe('the store of download credentials', () => {
     })
     assert.equal(await credentials.open(otherId, id), undefined)
     assert.equal(await credentials.remove(otherId, id), undefined)
-    assert.deepEqual(await credentials.remove(accountId, id), toHost('a.example.com'))
+    assert.equal(await credentials.remove(accountId, id), 'https://a.example.com')
     assert.equal(await credentials.open(accountId, id), undefined)
   })
 
@@ -75,15 +80,30 @@ describe('the store of download credentials', () => {
     const id = await findId('b.example.com')
     const change = (set: string) => pool.query(`update download_credentials set ${set} where id = $1`, [id])
     await change(`target = 'https://evil.example'`)
-    await assert.rejects(credentials.open(accountId, id), /was changed, or belongs elsewhere/)
+    assert.equal(await credentials.open(accountId, id), 'sealed')
     assert.equal((await credentials.show(accountId)).find((one) => one.id === id)?.values, null)
     await change(`target = 'https://b.example.com', account_id = '${otherId}'`)
-    await assert.rejects(credentials.open(otherId, id), /was changed, or belongs elsewhere/)
+    assert.equal(await credentials.open(otherId, id), 'sealed')
     await change(`account_id = '${accountId}'`)
-    assert.ok(await credentials.open(accountId, id))
+    assert.equal(typeof (await credentials.open(accountId, id)), 'object')
     await pool.query('update download_credentials set region = $1 where region is not null', ['us-east-1'])
     const bucketId = (await credentials.list(accountId)).find((one) => one.target.kind === 's3')?.id ?? ''
-    await assert.rejects(credentials.open(accountId, bucketId), /was changed, or belongs elsewhere/)
+    assert.equal(await credentials.open(accountId, bucketId), 'sealed')
+  })
+
+  test('shows and removes a target that is not valid any more, which matches nothing', async () => {
+    const { id } = await stores.register()
+    await put('d.example.com', secret, id)
+    await put('e.example.com', secret, id)
+    const text = 'update download_credentials set target = $2 where account_id = $1 and target = $3'
+    await stores.database.pool.query(text, [id, 'gopher://d.example.com', 'https://d.example.com'])
+    assert.deepEqual(
+      (await credentials.list(id)).map(({ target }) => toTargetText(target)),
+      ['https://e.example.com'],
+    )
+    const [shown, ...others] = await credentials.show(id)
+    assert.deepEqual([shown?.target, shown?.values, others.length], ['gopher://d.example.com', null, 1])
+    assert.equal(await credentials.remove(id, shown?.id ?? ''), 'gopher://d.example.com')
   })
 
   test('keeps at most 50 of an account, also when several are added at once', async () => {

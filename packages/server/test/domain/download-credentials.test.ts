@@ -8,6 +8,7 @@ import {
   readHostTarget,
   readTarget,
   toTargetText,
+  type UrlStyle,
 } from '../../src/domain/downloads/target.ts'
 import { checkHeaders, showValues } from '../../src/domain/downloads/values.ts'
 
@@ -16,8 +17,8 @@ const getTarget = (target: DownloadTarget | string): DownloadTarget => {
   return target
 }
 const getHost = (text: string) => getTarget(readHostTarget(text))
-const getBucket = (bucket: string, endpoint: string | null = null, region = 'eu-central-1') =>
-  getTarget(readBucketTarget(bucket, region, endpoint))
+const getBucket = (bucket: string, endpoint: string | null = null, style: UrlStyle = 'path') =>
+  getTarget(readBucketTarget(bucket, 'eu-central-1', endpoint, style))
 
 /** The target that a URL gets, as text, of those that are given. */
 const find = (url: string, ...targets: DownloadTarget[]) => {
@@ -27,6 +28,9 @@ const find = (url: string, ...targets: DownloadTarget[]) => {
   )
   return found && toTargetText(found.target)
 }
+
+const enter = (host: string) =>
+  readCredential({ kind: 'headers', host, headers: [{ name: 'A', value: 'b' }] }, { opensNetworks: true })
 
 describe('the host of a credential', () => {
   const spellings: [entered: string, kept: string][] = [
@@ -61,6 +65,14 @@ describe('the host of a credential', () => {
     '*.s3.amazonaws.com',
     '*.eu-central-1.amazonaws.com',
     '*.blob.core.windows.net',
+    '*.windows.net',
+    '*.azure.com',
+    '*.a.run.app',
+    '*.eu.ngrok.io',
+    '*.eu-central-1.elasticbeanstalk.com',
+    '*.lambda-url.eu-central-1.on.aws',
+    '*.hf.space',
+    '*.synology.me',
     '*.localhost',
     '*.127.0.0.1',
     '*.[::1]',
@@ -82,12 +94,19 @@ describe('the host of a credential', () => {
     'xn--a.example',
     `${'a'.repeat(64)}.example`,
     'files.example.com:99999',
+    'files.example.com:0',
   ]
   for (const entered of refused) {
     test(`${JSON.stringify(entered.slice(0, 40))} is refused`, () => {
-      assert.equal(typeof readHostTarget(entered), 'string')
+      assert.ok('errors' in enter(entered))
     })
   }
+
+  test('that a later rule refuses is still read from the database', () => {
+    for (const kept of ['https://*.github.io', 'https://*.windows.net', 'https://*.127.0.0.1']) {
+      assert.equal(toTargetText(getTarget(readTarget(kept, null))), kept)
+    }
+  })
 
   const exact = getHost('files.example.com')
   const matching: [url: string, isMatch: boolean][] = [
@@ -135,19 +154,25 @@ describe('the host of a credential', () => {
     assert.equal(find('https://a.b.example.com/', wide, long, host, bucket), toTargetText(host))
     assert.equal(find('https://a.b.example.com/data/x', host, bucket, wide), toTargetText(bucket))
     assert.equal(find('https://a.b.example.com/other/x', host, bucket, wide), toTargetText(host))
+    // A URL of the bucket that may not be signed gets nothing, also not the headers of its host.
+    assert.equal(find('https://a.b.example.com/data/x?X-Amz-Signature=0', host, bucket, wide), undefined)
   })
 })
 
 describe('the bucket of a credential', () => {
   const own = getBucket('data', 'https://s3.example.com:9000')
+  const byHost = getBucket('data', 'https://s3.example.com:9000', 'host')
   const aws = getBucket('data')
   const urls: [url: string, target: DownloadTarget, isMatch: boolean][] = [
     ['https://s3.example.com:9000/data/a/b.txt', own, true],
-    ['https://data.s3.example.com:9000/a/b.txt', own, true],
+    // A service that does not know this host name reads it as an object of the bucket "other".
+    ['https://data.s3.example.com:9000/other/b.txt', own, false],
+    ['https://data.s3.example.com:9000/a/b.txt', byHost, true],
+    ['https://data.s3.example.com:9000/', byHost, false],
+    ['https://s3.example.com:9000/data/a', byHost, false],
     ['https://s3.example.com:9000/data%2Fa', own, true],
     ['https://s3.example.com:9000/data/', own, false],
     ['https://s3.example.com:9000/data', own, false],
-    ['https://data.s3.example.com:9000/', own, false],
     ['https://s3.example.com:9000/database/a', own, false],
     ['https://s3.example.com:9000/other/a', own, false],
     ['https://other.s3.example.com:9000/data/a', own, false],
@@ -157,6 +182,11 @@ describe('the bucket of a credential', () => {
     ['https://s3.example.com:9000/data/x%2F..%2F..%2Fother/a', own, false],
     ['https://s3.example.com:9000/data/%ff', own, false],
     ['https://s3.example.com:9000/data/a?versionId=1', own, true],
+    ['https://s3.example.com:9000/data/a?x-id=GetObject&response-content-type=a', own, true],
+    ['https://s3.example.com:9000/data/a?acl', own, false],
+    ['https://s3.example.com:9000/data/a?tagging=', own, false],
+    ['https://s3.example.com:9000/data/a?versionId=1&torrent', own, false],
+    ['https://s3.example.com:9000/data/a?versionid=1', own, false],
     ['https://s3.example.com:9000/data/a?X-Amz-Signature=00', own, false],
     ['https://s3.example.com:9000/data/a?AWSAccessKeyId=a&Signature=b', own, false],
     ['https://s3.eu-central-1.amazonaws.com/data/a', aws, true],
@@ -175,6 +205,9 @@ describe('the bucket of a credential', () => {
     assert.equal(toTargetText(aws), 's3://data')
     assert.equal(toTargetText(getBucket('data', 'S3.Example.com')), 's3://data?endpoint=https://s3.example.com')
     assert.deepEqual(readTarget(toTargetText(own), 'eu-central-1'), own)
+    assert.deepEqual(readTarget(toTargetText(byHost), 'eu-central-1'), byHost)
+    assert.notEqual(toTargetText(byHost), toTargetText(own))
+    assert.equal(typeof readBucketTarget('data', 'eu-central-1', 'https://10.0.0.1', 'host'), 'string')
     for (const name of ['', 'ab', 'Data', 'a/b', 'a..b', '10.0.0.1', 'a?b', '-ab']) {
       assert.equal(typeof readBucketTarget(name, 'eu-central-1', null), 'string', name)
     }
@@ -248,9 +281,14 @@ describe('the values of a credential', () => {
       bucket: 'data',
       region: 'eu-central-1',
       endpoint: 'http://minio:9000',
+      style: undefined,
       ...key,
     } as const
     const read = readCredential(bucket, { opensNetworks: false })
     assert.deepEqual('errors' in read && Object.keys(read.errors), ['bucket', 'secret_access_key'])
+    const ofAws = { ...bucket, endpoint: null, accessKeyId: 'AKIA0', secretAccessKey: 'x' }
+    assert.ok('target' in readCredential(ofAws, { opensNetworks: false }))
+    const temporary = readCredential({ ...ofAws, accessKeyId: 'ASIA0', style: 'host' }, { opensNetworks: false })
+    assert.deepEqual('errors' in temporary && Object.keys(temporary.errors), ['url_style', 'secret_access_key'])
   })
 })

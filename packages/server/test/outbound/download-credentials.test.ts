@@ -36,8 +36,10 @@ async function follow(t: Parameters<typeof openOrigin>[0], steps: Step[], first 
   const b = await openOrigin(t, answer)
   const names = { 'a.test': () => ['127.0.0.2'], 'b.test': () => ['127.0.0.2'] }
   const { fetch } = newFetching(t, { names })
-  getContent(await fetch(`http://a.test:${a.port}${first}`, { authorization }))
-  return { a: listSent(a.heard), b: listSent(b.heard) }
+  const result = await fetch(`http://a.test:${a.port}${first}`, { authorization })
+  getContent(result)
+  const use = 'content' in result ? result.credentialUse : undefined
+  return { a: listSent(a.heard), b: listSent(b.heard), use }
 }
 
 describe('the headers of a credential', () => {
@@ -48,12 +50,14 @@ describe('the headers of a credential', () => {
     assert.match(origin.heard[0] ?? '', /\r\nauthorization: Bearer sw0rdfish\r\n/i)
     assert.match(origin.heard[0] ?? '', /\r\nuser-agent: fetcher\r\n/i)
     assert.equal(origin.heard[0]?.match(/user-agent/gi)?.length, 1)
-    getContent(await fetch(`http://127.0.0.2:${origin.port}/x`))
+    const without = await fetch(`http://127.0.0.2:${origin.port}/x`)
+    getContent(without)
+    assert.ok(!('credentialUse' in without))
     assert.doesNotMatch(origin.heard[1] ?? '', /sw0rdfish/)
   })
 
   test('follow redirects on the same server, however it is spelled', async (t) => {
-    const { a } = await follow(t, [
+    const { a, use } = await follow(t, [
       ['/1', '/2'],
       ['/2', 'http://A.TEST.:PORT-A/3'],
     ])
@@ -62,10 +66,11 @@ describe('the headers of a credential', () => {
       ['/2', true],
       ['/3', true],
     ])
+    assert.equal(use, 'sent')
   })
 
   test('do not follow to another host, and are not sent when a redirect leads back', async (t) => {
-    const { a } = await follow(t, [
+    const { a, use } = await follow(t, [
       ['/1', 'http://b.test:PORT-A/2'],
       ['/2', 'http://a.test:PORT-A/3'],
       ['/3', '/4'],
@@ -76,6 +81,7 @@ describe('the headers of a credential', () => {
       ['/3', false],
       ['/4', false],
     ])
+    assert.equal(use, 'not sent after a redirect')
   })
 
   test('do not follow to another port', async (t) => {
@@ -118,8 +124,9 @@ describe('the headers of a credential', () => {
   })
 
   test('go over http only to networks that the operator has opened, and not when a name changes', async (t) => {
-    const origin = await openOrigin(t, (socket) => socket.end(content))
-    const addresses = [['127.0.0.2'], ['127.0.0.2', '8.8.8.8'], ['8.8.8.8']]
+    const origin = await openOrigin(t, (socket, path) => socket.end(path === '/hop' ? redirect('/') : content))
+    const mixed = ['127.0.0.2', '8.8.8.8']
+    const addresses = [['127.0.0.2'], mixed, ['127.0.0.2'], mixed]
     const names = { 'a.test': () => addresses.shift() ?? [] }
     const { fetch } = newFetching(t, { names })
     const plain = { ...authorization, needsOpenedNetwork: true }
@@ -127,7 +134,11 @@ describe('the headers of a credential', () => {
     getContent(await fetch(url, { authorization: plain }))
     // The mixed name dials its first address, which answers; the credential stays here all the same.
     assertFailed(await fetch(url, { authorization: plain }), 'DownloadFailed', /over http it goes only to networks/)
-    assert.equal(origin.heard.filter((text) => text.includes('sw0rdfish')).length, 1)
+    // After the redirect the name has a public address as well.
+    const hop = await fetch(`${url}hop`, { authorization: plain })
+    assertFailed(hop, 'DownloadFailed', /over http it goes only to networks/)
+    assert.deepEqual(addresses, [])
+    assert.equal(origin.heard.filter((text) => text.includes('sw0rdfish')).length, 2)
   })
 
   for (const status of [401, 403]) {
@@ -155,20 +166,42 @@ describe('the headers of a credential', () => {
 
 const toPlain = (port: number) => `http://good.test:${port}/plain`
 
-test('a credential whose values are not of its kind is not used', async () => {
+describe('a credential that is stored', () => {
   const target = readHostTarget('files.example.com')
   assert.ok(typeof target !== 'string')
-  const row = { id: '1', target, createdAt: new Date(), createdBy: 'test' }
-  const values: CredentialValues = { kind: 's3', accessKeyId: 'a', secretAccessKey: 'b' }
-  const clock = { now: () => new Date() }
-  const credentials = { list: async () => [row], open: async () => values }
-  const authorize = makeAuthorizeDownload({ credentials, signObject, clock })
-  await assert.rejects(authorize('account', 'https://files.example.com/'), /not of its kind/)
-  assert.equal(await authorize('account', 'https://other.example.com/'), undefined)
-  const removed = makeAuthorizeDownload({
-    credentials: { ...credentials, open: async () => undefined },
-    signObject,
-    clock,
+  const row = { id: '1', target }
+  const values: CredentialValues = { kind: 'headers', headers: [{ name: 'cookie', value: secret }] }
+  const url = 'https://files.example.com/'
+  const make = (credentials: Parameters<typeof makeAuthorizeDownload>[0]['credentials']) =>
+    makeAuthorizeDownload({ credentials, signObject, clock: { now: () => new Date() } })
+
+  test('and does not open, or is not of its kind, refuses the download', async () => {
+    const list = async () => [row]
+    for (const opened of ['sealed', { kind: 's3', accessKeyId: 'a', secretAccessKey: 'b' }] as const) {
+      const authorize = make({ list, open: async () => opened })
+      assert.deepEqual(await authorize('account', url), {
+        failure: 'DownloadFailed',
+        reason: 'The stored download credential cannot be opened; add it again.',
+      })
+      assert.equal(await authorize('account', 'https://other.example.com/'), undefined)
+    }
   })
-  assert.equal(await removed('account', 'https://files.example.com/'), undefined)
+
+  test('again after it was removed is used by a download that had found the first one', async () => {
+    const rows = [row, { ...row, id: '2' }]
+    const open = async (_: string, id: string) => (id === '2' ? values : undefined)
+    const authorize = make({ list: async () => rows.splice(0, 1), open })
+    assert.deepEqual(await authorize('account', url), {
+      headers: { cookie: secret },
+      isForOneAddress: false,
+      needsOpenedNetwork: false,
+    })
+  })
+
+  test('is not needed after its removal, and refuses the download while it changes all the time', async () => {
+    const rows = [row]
+    assert.equal(await make({ list: async () => rows.splice(0, 1), open: async () => undefined })('a', url), undefined)
+    const changing = await make({ list: async () => [row], open: async () => undefined })('a', url)
+    assert.ok(changing !== undefined && 'failure' in changing)
+  })
 })

@@ -1,7 +1,7 @@
 import { useForm } from '../../api/use-form.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
-import { TextField } from '../../ui/field.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
 import { listParams, routesOf } from './routes.ts'
 
 type Props = { accountId: string | undefined; onClose: () => void }
@@ -65,7 +65,7 @@ export function AddHost({ accountId, onClose }: Props) {
 export function AddBucket({ accountId, onClose }: Props) {
   const form = useForm(
     routesOf(accountId).add,
-    { bucket: '', region: '', endpoint: '', access_key_id: '', secret_access_key: '' },
+    { bucket: '', region: '', endpoint: '', url_style: null, access_key_id: '', secret_access_key: '' },
     { ...listParams(accountId), onDone: onClose },
   )
   return (
@@ -82,6 +82,16 @@ export function AddBucket({ accountId, onClose }: Props) {
         hint="Address of the S3 service, such as https://s3.example.com. Leave it empty for AWS."
         autoComplete="off"
         {...form.text('endpoint')}
+      />
+      <SelectField
+        label="URLs of the endpoint"
+        options={[
+          ['', 'ENDPOINT/BUCKET/KEY'],
+          ['host', 'BUCKET.ENDPOINT/KEY'],
+        ]}
+        hint="For AWS, both kinds are signed."
+        {...form.text('url_style')}
+        onText={(style) => form.set({ url_style: style === 'host' ? style : null })}
       />
       <TextField label="Access key ID" autoComplete="off" {...form.text('access_key_id')} />
       <TextField label="Secret access key" hint={neverShown} {...form.text('secret_access_key')} {...secretField} />

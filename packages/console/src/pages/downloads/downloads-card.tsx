@@ -97,7 +97,7 @@ function Credentials({
 
 /** Names of the values, and fingerprints, by which people can tell which value is stored. */
 function Values({ values }: Pick<DownloadCredential, 'values'>) {
-  if (values === null) return <Badge tone="threat">cannot be opened</Badge>
+  if (values === null) return <Badge tone="threat">cannot be used</Badge>
   return (
     <ul>
       {values.map(({ name, fingerprint }) => (

@@ -1,5 +1,13 @@
 import type { AddressPolicy } from '../scans/web-address.ts'
-import { type DownloadTarget, isPlainHttp, readBucketTarget, readHostTarget } from './target.ts'
+import { isSharedSuffix } from './shared-suffixes.ts'
+import {
+  type DownloadTarget,
+  isAddress,
+  isPlainHttp,
+  readBucketTarget,
+  readHostTarget,
+  type UrlStyle,
+} from './target.ts'
 import { type CredentialValues, checkAccessKey, checkHeaders, type Header } from './values.ts'
 
 /** A credential as people enter it. */
@@ -10,6 +18,8 @@ export type EnteredCredential =
       bucket: string
       region: string
       endpoint: string | null
+      /** Of an endpoint. AWS knows both styles, so without an endpoint it must be undefined. */
+      style: UrlStyle | undefined
       accessKeyId: string
       secretAccessKey: string
     }
@@ -21,19 +31,31 @@ export function readCredential(entered: EnteredCredential, policy: Pick<AddressP
   const isHost = entered.kind === 'headers'
   const target = isHost
     ? readHostTarget(entered.host)
-    : readBucketTarget(entered.bucket, entered.region, entered.endpoint)
-  const place = isHost ? 'host' : 'bucket'
+    : readBucketTarget(entered.bucket, entered.region, entered.endpoint, entered.style)
   const errors: Record<string, string[]> = {}
-  if (typeof target === 'string') errors[place] = [target]
-  else if (isPlainHttp(target) && !policy.opensNetworks) {
-    errors[place] = [
-      'Use https. Over http, credentials go only to networks that the operator opened, and there are none.',
-    ]
+  const error = typeof target === 'string' ? target : findTargetError(target, policy)
+  if (error !== undefined) errors[isHost ? 'host' : 'bucket'] = [error]
+  if (!isHost && entered.endpoint === null && entered.style !== undefined) {
+    errors.url_style = ['Only an endpoint has a style of URLs. For AWS, URLs of both styles are signed.']
   }
   const valueErrors = isHost ? checkHeaders(entered.headers) : checkAccessKey(entered)
   if (valueErrors.length > 0) errors[isHost ? 'headers' : 'secret_access_key'] = valueErrors
   if (typeof target === 'string' || Object.keys(errors).length > 0) return { errors }
   return { target, values: toValues(entered) }
+}
+
+/**
+ * Finds why a target may not be stored. The rules hold when a credential is entered; those that are stored stay as they
+ * are when a rule changes.
+ */
+function findTargetError(target: DownloadTarget, policy: Pick<AddressPolicy, 'opensNetworks'>): string | undefined {
+  if (isPlainHttp(target) && !policy.opensNetworks) {
+    return 'Use https. Over http, credentials go only to networks that the operator opened, and there are none.'
+  }
+  if (target.kind === 's3' || !target.isWildcard) return undefined
+  if (isAddress(target.host)) return 'An IP address cannot have a wildcard.'
+  if (!isSharedSuffix(target.host)) return undefined
+  return `Hosts below ${target.host} belong to different people. Name the host, or a domain of your own.`
 }
 
 function toValues(entered: EnteredCredential): CredentialValues {

@@ -1,22 +1,32 @@
 import { isIP } from 'node:net'
 import { isPossibleHost } from '../scans/web-address.ts'
-import { isSharedSuffix } from './shared-suffixes.ts'
 
 type Protocol = 'https:' | 'http:'
 
-/** One server: protocol, host and port. The host is in lower case, without a final dot, IPv6 in brackets. */
+/** A server by protocol, host and port. The host is in lower case, without a final dot, IPv6 in brackets. */
 type Server = { protocol: Protocol; host: string; port: number }
 
 /** The hosts that get the headers of a credential: one host, or all hosts below a domain, on one port. */
 export type HostTarget = Server & { kind: 'headers'; isWildcard: boolean }
 
-/** The bucket whose URLs are signed. Without an endpoint it is a bucket of AWS. */
-export type BucketTarget = { kind: 's3'; bucket: string; region: string; endpoint: Server | null }
+/** Where URLs of a service name the bucket: in the path, or as the first part of the host name. */
+export type UrlStyle = 'path' | 'host'
+
+/** The bucket whose URLs are signed. Without an endpoint it is a bucket of AWS, which knows both styles. */
+export type BucketTarget = {
+  kind: 's3'
+  bucket: string
+  region: string
+  endpoint: (Server & { style: UrlStyle }) | null
+}
 
 export type DownloadTarget = HostTarget | BucketTarget
 
-/** Query parameters of a URL that is signed already. S3 refuses a request that is signed twice. */
-const presignedParameters = ['x-amz-signature', 'x-amz-algorithm', 'signature', 'awsaccesskeyid']
+/**
+ * Query parameters with which a URL still means the content of an object. Others ask for something else, such as `acl`,
+ * or belong to a URL that is signed already.
+ */
+const objectParameters = /^(?:versionId|x-id|response-[a-z-]+)$/
 
 /** Reads a host pattern such as `files.example.com` or `https://*.example.com:8443`, or returns why it is none. */
 export function readHostTarget(text: string): HostTarget | string {
@@ -25,18 +35,16 @@ export function readHostTarget(text: string): HostTarget | string {
   if (server === undefined) {
     return 'Enter a host such as files.example.com, *.example.com or https://files.example.com:8443, without a path.'
   }
-  const isWildcard = star !== ''
-  if (isWildcard && (server.host.startsWith('[') || isIP(server.host) !== 0)) {
-    return 'An IP address cannot have a wildcard.'
-  }
-  if (isWildcard && isSharedSuffix(server.host)) {
-    return `Hosts below ${server.host} belong to different people. Name the host, or a domain of your own.`
-  }
-  return { kind: 'headers', ...server, isWildcard }
+  return { kind: 'headers', ...server, isWildcard: star !== '' }
 }
 
 /** Reads the bucket of an S3 credential, or returns why it is none. */
-export function readBucketTarget(bucket: string, region: string, endpoint: string | null): BucketTarget | string {
+export function readBucketTarget(
+  bucket: string,
+  region: string,
+  endpoint: string | null,
+  style: UrlStyle = 'path',
+): BucketTarget | string {
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket) || bucket.includes('..') || isIP(bucket) !== 0) {
     return 'Enter the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens.'
   }
@@ -44,47 +52,59 @@ export function readBucketTarget(bucket: string, region: string, endpoint: strin
   if (endpoint === null) return { kind: 's3', bucket, region, endpoint }
   const server = readServer(/^https?:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`)
   if (server === undefined) return 'Enter an endpoint such as https://s3.example.com, without a path.'
-  return { kind: 's3', bucket, region, endpoint: server }
+  if (style === 'host' && isAddress(server.host)) return 'An IP address cannot have a bucket in front of it.'
+  return { kind: 's3', bucket, region, endpoint: { ...server, style } }
 }
 
 /** Reads a target as `toTargetText` wrote it. */
 export function readTarget(text: string, region: string | null): DownloadTarget | string {
-  const [, bucket, endpoint] = /^s3:\/\/([^?]+)(?:\?endpoint=(.+))?$/.exec(text) ?? []
-  return bucket === undefined ? readHostTarget(text) : readBucketTarget(bucket, region ?? '', endpoint ?? null)
+  const [, bucket, endpoint, style] = /^s3:\/\/([^?]+)(?:\?endpoint=([^&]+)(&style=host)?)?$/.exec(text) ?? []
+  if (bucket === undefined) return readHostTarget(text)
+  return readBucketTarget(bucket, region ?? '', endpoint ?? null, style === undefined ? 'path' : 'host')
 }
 
 /** The one spelling of a target, by which an account has at most one credential for it. */
 export function toTargetText(target: DownloadTarget): string {
   if (target.kind === 'headers') return toServerText(target, target.isWildcard ? '*.' : '')
-  return `s3://${target.bucket}${target.endpoint === null ? '' : `?endpoint=${toServerText(target.endpoint)}`}`
+  const { bucket, endpoint } = target
+  if (endpoint === null) return `s3://${bucket}`
+  return `s3://${bucket}?endpoint=${toServerText(endpoint)}${endpoint.style === 'host' ? '&style=host' : ''}`
 }
 
 /** Credentials for a plain http address can be read on the way, so only networks of the operator get them. */
 export const isPlainHttp = (target: DownloadTarget): boolean =>
   (target.kind === 'headers' ? target : target.endpoint)?.protocol === 'http:'
 
-/** Finds the most specific of the targets that a URL belongs to. */
+/**
+ * Finds the most specific of the targets that a URL belongs to. A URL of a bucket that may not be signed has none: the
+ * headers of its host are not for it.
+ */
 export function findTarget<T extends { target: DownloadTarget }>(url: URL, candidates: T[]): T | undefined {
   const matching = candidates.filter(({ target }) =>
     target.kind === 'headers' ? isOfHost(url, target) : findObjectPath(url, target) !== undefined,
   )
-  return matching.toSorted((a, b) => toRank(b.target) - toRank(a.target) || compareText(a.target, b.target))[0]
+  const [first] = matching.toSorted((a, b) => toRank(b.target) - toRank(a.target) || compareText(a.target, b.target))
+  const maySign = [...url.searchParams.keys()].every((name) => objectParameters.test(name))
+  return first?.target.kind === 's3' && !maySign ? undefined : first
 }
 
-/** Returns the decoded path of an object of the bucket, or undefined if the URL is not one that may be signed. */
+/** Returns the decoded path of an object of the bucket, or undefined if the URL is not one of an object in it. */
 export function findObjectPath(url: URL, { bucket, region, endpoint }: BucketTarget): string | undefined {
   const path = decodePath(url.pathname)
-  if (path === undefined || [...url.searchParams.keys()].some((name) => presignedParameters.includes(lower(name)))) {
-    return undefined
-  }
+  if (path === undefined) return undefined
   const servers = endpoint === null ? toAwsServers(region) : [endpoint]
-  const isPathStyle = path.startsWith(`/${bucket}/`) && path.length > bucket.length + 2
+  const isInPath = path.startsWith(`/${bucket}/`) && path.length > bucket.length + 2
   for (const server of servers) {
-    if (isPathStyle && isOfServer(url, server)) return path
-    if (path.length > 1 && isOfServer(url, { ...server, host: `${bucket}.${server.host}` })) return path
+    if (endpoint?.style !== 'host' && isInPath && isOfServer(url, server)) return path
+    // A service that does not take its host name for that of a bucket would read another bucket from the path.
+    const isInHost = endpoint?.style !== 'path' && isOfServer(url, { ...server, host: `${bucket}.${server.host}` })
+    if (isInHost && path.length > 1) return path
   }
   return undefined
 }
+
+/** Whether a host of a target is an IP address. */
+export const isAddress = (host: string): boolean => host.startsWith('[') || isIP(host) !== 0
 
 /** The host of a URL in one spelling: names with and without a final dot are the same host. */
 const toHost = (url: URL): string => url.hostname.replace(/\.$/, '')
@@ -99,7 +119,9 @@ function readServer(text: string): Server | undefined {
   // The parser of URLs drops tabs and newlines and replaces backslashes, so the text is checked before.
   if (text.length > 300 || !/^https?:\/\/[^\s/?#@\\\u0000-\u0020\u007f]+\/?$/iu.test(text)) return undefined
   const url = URL.parse(text)
-  if (url === null || !isPossibleHost(url.hostname) || url.hostname.includes('*')) return undefined
+  if (url === null || !isPossibleHost(url.hostname) || url.hostname.includes('*') || url.port === '0') {
+    return undefined
+  }
   return { protocol: url.protocol as Protocol, host: toHost(url), port: toPort(url) }
 }
 
@@ -142,5 +164,3 @@ function decodePath(path: string): string | undefined {
     return undefined
   }
 }
-
-const lower = (text: string) => text.toLowerCase()

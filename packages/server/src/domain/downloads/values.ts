@@ -59,13 +59,16 @@ export function checkAccessKey({ accessKeyId, secretAccessKey }: { accessKeyId: 
   if (accessKeyId.length > maxKeyLength || !/^[\x21-\x7e]+$/.test(accessKeyId) || /[/,]/.test(accessKeyId)) {
     errors.push('The access key ID is not valid.')
   }
+  if (accessKeyId.startsWith('ASIA')) {
+    errors.push('The access key is a temporary one, which needs a session token and ends soon. Enter a permanent key.')
+  }
   if (secretAccessKey.length > maxKeyLength || !/^[\x21-\x7e]+$/.test(secretAccessKey)) {
     errors.push('The secret access key is not valid.')
   }
   return errors
 }
 
-/** What people see of the values: names, and the first 32 bits of the SHA-256 of each value. */
+/** Shows people of the values their names, and the first 32 bits of the SHA-256 of each value. */
 export function showValues(values: CredentialValues): ShownValue[] {
   const all =
     values.kind === 'headers'

@@ -63,12 +63,16 @@ export class StorageUnavailable extends Error {}
 /** Why a URL yields no content that can be scanned, named as in the signals of a result. */
 export type FetchFailure = 'DownloadFailed' | 'TooLarge' | 'EmptyContent'
 
-export type FetchResult =
-  | { readonly content: Content }
-  /** `reason` is a sentence for people. It names no address that the caller did not give. */
-  | { readonly failure: FetchFailure; readonly reason: string }
+/** `reason` is a sentence for people. It names no address that the caller did not give. */
+export type FetchRefusal = { readonly failure: FetchFailure; readonly reason: string }
 
-/** What to send with a download so that its server gives the content. */
+/** Whether the server that sent the content got the credential. A server may answer strangers with a login page. */
+type CredentialUse = 'sent' | 'not sent after a redirect'
+
+/** `credentialUse` is there if the request had an authorization. */
+export type FetchResult = { readonly content: Content; readonly credentialUse?: CredentialUse } | FetchRefusal
+
+/** Headers and request target that make a server give the content. */
 export type DownloadAuthorization = {
   readonly headers: Readonly<Record<string, string>>
   /** The path and query to ask for, if they must be in another encoding than in the address. */
@@ -103,9 +107,9 @@ export type FeedFetcher = ContentFetcher & {
     url: string,
     request: FetchRequest & { readonly validators: FetchValidators },
   ): Promise<
-    | { readonly content: Content; readonly validators: FetchValidators }
+    | { readonly content: Content; readonly validators: FetchValidators; readonly credentialUse?: CredentialUse }
     | { readonly isUnchanged: true }
-    | { readonly failure: FetchFailure; readonly reason: string }
+    | FetchRefusal
   >
 }
 

@@ -41,7 +41,10 @@ export function makeScanner(deps: { describe: Describer; assess: Assess; downloa
     if ('failure' in fetched) {
       return { ...unknownContentFields, ...toError(fetched.failure), metadata: { reason: fetched.reason } }
     }
-    return scanContent(fetched.content, options).finally(fetched.content.release)
+    const result = await scanContent(fetched.content, options).finally(fetched.content.release)
+    const { credentialUse } = fetched
+    if (credentialUse === undefined) return result
+    return { ...result, metadata: { ...result.metadata, download_credential: credentialUse } }
   }
 }
 
@@ -65,6 +68,7 @@ export const makeDownload =
       deps.findDownloadHosts(accountId),
       deps.authorize(accountId, url),
     ])
+    if (authorization !== undefined && 'failure' in authorization) return authorization
     return deps.fetcher.fetchContent(url, {
       maxBytes: maxContentBytes[kind][mode],
       totalMs: downloadMs[mode],
