@@ -50,6 +50,7 @@ export function makeConnector({ url, isShared = false }: { url: string; isShared
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveAfterMs,
     ...options,
+    connectionTimeoutMillis: address.connectTimeoutMs ?? options.connectionTimeoutMillis,
     application_name: address.applicationName ?? options.application_name,
     user: address.user,
     password: address.password,
@@ -86,7 +87,7 @@ export function makeConnector({ url, isShared = false }: { url: string; isShared
      * Closes connections to other servers than this, and returns their number. A statement that runs on one fails as
      * it does when the connection is lost.
      */
-    keepOnly(serverId: string | undefined): number {
+    keepOnly(serverId: string): number {
       // A connection that is being opened has no server id yet; it may wait for a server that does not answer.
       const others = [...clients].filter((client) =>
         client.serverId === undefined ? !isPrimary(client) : client.serverId !== serverId,
@@ -97,9 +98,13 @@ export function makeConnector({ url, isShared = false }: { url: string; isShared
       }
       return others.length
     },
-    /** Throws if the server of this connection has become read-only. */
-    async requireWritable(client: Pick<pg.Client, 'query' | 'host' | 'port'>) {
-      requireWritable(client, (await client.query<DescribedServer>(describeServer)).rows[0])
+    /**
+     * Returns the id of the server that answers on this connection, and throws if it has become read-only. A pooler
+     * may have moved the connection to another server since it was opened.
+     */
+    async requireWritable(client: Pick<pg.Client, 'query' | 'host' | 'port'>): Promise<string> {
+      const { rows } = await client.query<DescribedServer>(describeServer)
+      return requireWritable(client, rows[0]).serverId
     },
   }
 }

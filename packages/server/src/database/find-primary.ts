@@ -10,7 +10,7 @@ class NoPrimary extends Error {
 }
 
 /** How long the search waits for other servers after the first that accepts writes. */
-const graceMs = 250
+const graceMs = 1000
 
 /**
  * Asks all servers at once and returns the primary. While a failover is under way two of them may accept writes: the

@@ -2,10 +2,9 @@ import type { PoolClient } from 'pg'
 import type { Logger } from '../runtime/logger.ts'
 import type { Connector } from './connector.ts'
 import type { DatabaseClock } from './database-clock.ts'
-import type { PrimaryClient } from './primary-client.ts'
 
 const probeTimeoutMs = 3000
-/** Includes the search for the primary among several servers, of which one may not answer. */
+/** The time includes the search for the primary among several servers, of which one may not answer. */
 const connectTimeoutMs = 5000
 
 type Deps = {
@@ -36,25 +35,30 @@ export function makeProbe({ connector, others = [], log, clock }: Deps) {
 
   async function runOnce() {
     try {
-      const client: PoolClient = await pool.connect()
-      try {
-        await clock.measure(client)
-        await connector.requireWritable(client)
-        client.release()
-      } catch (error) {
-        client.release(true)
-        throw error
-      }
-      closeOthers((client as PoolClient & PrimaryClient).serverId)
+      closeOthers(await findServerId())
     } catch (error) {
       for (const one of connectors) one.forgetPrimary()
       throw error
     }
   }
 
-  function closeOthers(serverId: string | undefined) {
+  async function findServerId(): Promise<string> {
+    const client: PoolClient = await pool.connect()
+    try {
+      await clock.measure(client)
+      const serverId = await connector.requireWritable(client)
+      client.release()
+      return serverId
+    } catch (error) {
+      client.release(true)
+      throw error
+    }
+  }
+
+  function closeOthers(serverId: string) {
     const connections = connectors.reduce((sum, one) => sum + one.keepOnly(serverId), 0)
     if (connections === 0) return
+    for (const one of others) one.forgetPrimary()
     const server = connector.findServer()
     log.warn({ server, connections }, 'another server is the primary now; closed the connections to the old one')
   }

@@ -15,11 +15,9 @@ type Deps = Parameters<typeof makeProbe>[0] & {
 }
 
 /**
- * Monitors whether the database answers and accepts writes, which server that is, and how its clock differs from that of
- * this machine. Probes use a connection of their own, which no other statement can block, and ask for the time, so that
- * they also correct the clock. Every part that meets an outage reports it here; the watch logs the beginning and the end
- * of an outage once, and probes with growing pauses in between. When a probe reaches another server than before,
- * connections to the old one are closed, because statements on them would fail or wait for an answer in vain.
+ * Monitors with probes whether the database answers and accepts writes, and how its clock differs from that of this
+ * machine. Every part that meets an outage reports it here; the watch logs the beginning and the end of an outage once,
+ * and probes with growing pauses in between.
  */
 export function watchDatabase(deps: Deps) {
   const { log, clock } = deps

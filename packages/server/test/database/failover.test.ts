@@ -7,6 +7,7 @@ import { isOutage } from '../../src/database/database-error.ts'
 import { openNotifications } from '../../src/database/notifications.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import { findRow, type Queryable, runStatement } from '../../src/database/query.ts'
+import { hasPgbouncer, openPgbouncer } from '../support/pgbouncer.ts'
 import { openReplicatedPostgres } from '../support/replicated-postgres.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -62,6 +63,13 @@ describe('a primary and its standby', () => {
     assert.equal(await withCertificate(certified), true)
     await assert.rejects(withCertificate(stranger), /certificate authentication failed/)
     await assert.rejects(tryWith('127.0.0.1', `sslmode=verify-full&${root}`, 'certified'), /client certificate/)
+  })
+
+  test('connect_timeout limits the wait for a single server', { timeout: 60_000 }, async () => {
+    const proxy = await openTcpProxy({ host: '127.0.0.1', port: servers.port })
+    proxy.setMode('hold')
+    const client = makeConnector({ url: `${servers.toUrl(proxy.port)}?connect_timeout=1` }).newClient({})
+    await assert.rejects(client.connect(), (error) => isOutage(error)).finally(proxy.close)
   })
 
   test('a database that lacks something is described: by a table at start, and by doctor', async () => {
@@ -147,6 +155,61 @@ describe('a primary and its standby', () => {
       await database.close()
       await behindProxy.close()
       await proxy.close()
+    }
+  })
+
+  const skip = hasPgbouncer() ? false : 'pgbouncer is not installed'
+  test('connections of the pooler and direct ones follow pgbouncer to another server', { skip }, async () => {
+    const target = { host: '127.0.0.1', port: servers.port }
+    const route = await openTcpProxy(target)
+    // The second server cannot be reached at first, so that the search finds the first one.
+    const second = await openTcpProxy({ host: '127.0.0.1', port: servers.standbyPort })
+    second.setMode('cut')
+    await servers.promoteStandby()
+    const pooler = await openPgbouncer(servers.toUrl(route.port), 'transaction')
+    const url = pooler.toUrl('assay')
+    const directUrl = servers.toUrl(servers.port, second.port)
+    await waitFor(() =>
+      makeConnector({ url, isShared: true })
+        .newClient({})
+        .connect()
+        .then(
+          (client) => client.end().then(() => true),
+          () => false,
+        ),
+    )
+    const database = await openDatabase({ url, directUrl, connections: 3, log: silentLog })
+    try {
+      // The probe opens its connection to pgbouncer while that leads to the first server.
+      assert.equal(await database.watch.findFault(), undefined)
+      assert.equal(await findPort(database.direct.pool), servers.port)
+      target.port = servers.standbyPort
+      second.setMode('pass')
+      route.setMode('cut')
+      route.setMode('pass')
+      const connects = () =>
+        findPort(database.pool)
+          .then((port) => port === servers.standbyPort)
+          .catch(() => false)
+      await waitFor(connects)
+      await waitFor(() =>
+        database.watch
+          .findFault()
+          .then((fault) => fault === undefined)
+          .catch(() => false),
+      )
+      await waitFor(connects)
+      assert.equal(await findPort(database.direct.pool), servers.standbyPort)
+      // Connections to the new server stay when the probe runs again.
+      const client = await database.pool.connect()
+      assert.equal(await database.watch.findFault(), undefined)
+      assert.equal(await findPort(client), servers.standbyPort)
+      client.release()
+    } finally {
+      await database.close()
+      await pooler.close()
+      await route.close()
+      await second.close()
     }
   })
 })

@@ -90,12 +90,18 @@ fsync = off
       await client.query(`alter system set ${name} = ${value}`)
       await client.query('select pg_reload_conf()').finally(() => client.end())
     },
+    /** Returns at once if the standby was promoted before. */
     async promoteStandby() {
       const client = await connect(standbyPort, 'admin')
-      await client.query('select pg_promote()').finally(() => client.end())
+      await client.query('select pg_promote() where pg_is_in_recovery()').finally(() => client.end())
     },
     async close() {
-      signalFirst('SIGCONT')
+      try {
+        signalFirst('SIGCONT')
+      } catch (error) {
+        // The first server has ended already, or ends just now.
+        if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+      }
       for (const { child } of servers) child.kill('SIGINT')
       await Promise.all(servers.map(({ ended }) => ended))
       rmSync(dir, { recursive: true, force: true })
