@@ -53,12 +53,7 @@ export function makeRevisionStore({ pool, decide, makeBody }: Deps): RevisionSto
     },
 
     async postpone({ id, token }) {
-      await changeRows(
-        pool,
-        `update revision_work set held_until = now() + ${failurePause}, lease_token = null
-         where id = $1 and lease_token = $2`,
-        [id, token],
-      )
+      await changeRows(pool, postponeWork, [id, token])
     },
 
     runPiece: (lease) =>
@@ -93,14 +88,16 @@ const isNew = (work: string) =>
 
 /**
  * New work takes all other new work along, because every walk reads all results. Work that has failed walks alone, so
- * that it holds up no other.
+ * that it holds up no other. Walks and second passes that are due come before new work, which may never end. The lock
+ * makes sure that `joined` deletes nothing if the row of `due` is gone.
  */
 const claimWork = `
 with due as (
   select id, ${isNew('revision_work')} as is_new from revision_work
   where (held_until is null or held_until <= now())
     and not exists (select from revision_work where lease_token is not null and held_until > now())
-  order by held_until nulls first, id limit 1
+  order by (pass = 2 or after_scan is not null) desc, held_until nulls first, id limit 1
+  for update
 ),
 joined as (
   delete from revision_work as other using due
@@ -113,6 +110,27 @@ update revision_work set lease_token = gen_random_uuid(), held_until = now() + $
   created_at = least(created_at, (select min(created_at) from joined))
 where id = (select id from due)
 returning id::text, lease_token as token, signature_file as "signatureFile"
+`
+
+/**
+ * Work of several changes is halved when it fails: lists and hashes part first, then either in two. After a few
+ * failures the change that fails every time walks alone, and the others are done.
+ */
+const postponeWork = `
+with failed as (
+  select id, list_ids, hashes, pass, created_at, after_scan, now() + ${failurePause} as pause_end,
+    case when hashes = '{}' then (cardinality(list_ids) + 1) / 2 else cardinality(list_ids) end as kept_lists,
+    case when list_ids = '{}' then (cardinality(hashes) + 1) / 2 else 0 end as kept_hashes
+  from revision_work where id = $1 and lease_token = $2 for update
+),
+parted as (
+  insert into revision_work (list_ids, hashes, pass, created_at, after_scan, held_until)
+  select list_ids[kept_lists + 1:], hashes[kept_hashes + 1:], pass, created_at, after_scan, pause_end from failed
+  where kept_lists < cardinality(list_ids) or kept_hashes < cardinality(hashes)
+)
+update revision_work set held_until = pause_end, lease_token = null,
+  list_ids = failed.list_ids[:kept_lists], hashes = failed.hashes[:kept_hashes]
+from failed where revision_work.id = failed.id
 `
 
 async function runPiece(

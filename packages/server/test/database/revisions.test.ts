@@ -367,6 +367,67 @@ describe('revisions', () => {
     assert.equal((await query('select from revision_work where pass = 2')).length, 2)
   })
 
+  test('second passes and walks that were cut off come before new work', async () => {
+    await query('delete from revision_work')
+    await addList([toHash('second pass')])
+    await work()
+    await addList([toHash('cut off')])
+    const [cutOff] = await revisions.claim(leaseMs)
+    assert(cutOff)
+    await query('update revision_work set after_scan = $2 where id = $1', [cutOff.id, newScanId(new Date(0))])
+    await query(`update revision_work set held_until = now() - interval '1 second'`)
+    await query(`update revision_work set held_until = now() - interval '2 seconds' where pass = 2`)
+    await addList([toHash('new')])
+    const order: string[] = []
+    for (;;) {
+      const [claimed] = await revisions.claim(leaseMs)
+      if (claimed === undefined) break
+      const [row] = await query<{ kind: string }>(
+        `select case when pass = 2 then 'second pass' when after_scan is null then 'new' else 'cut off' end as kind
+         from revision_work where id = $1`,
+        [claimed.id],
+      )
+      order.push(row?.kind ?? '')
+      while ((await revisions.runPiece(claimed)).state === 'more');
+    }
+    assert.deepEqual(order, ['second pass', 'cut off', 'new'])
+  })
+
+  test('a change that fails every time does not hold back the changes that it was joined with', async () => {
+    await query('delete from revision_work')
+    const cursed = await addResult(toHash('cursed result'))
+    const texts = ['good 1', 'good 2', 'good 3', 'good 4']
+    const ids = await Promise.all(texts.map((text) => addResult(toHash(text))))
+    for (const text of [...texts.slice(0, 2), 'cursed result']) await addList([toHash(text)])
+    for (const text of texts.slice(2)) {
+      await entries.addEntry({ ...entry, id: newScanId(new Date()), list: 'block', value: toHash(text) })
+    }
+    const failing = openRevisions({
+      decide: (result: Parameters<typeof decideRevision>[0]) => {
+        if (result.scan.id === cursed) throw new Error('fails every time')
+        return decideRevision(result)
+      },
+    })
+    let failures = 0
+    for (;;) {
+      const [claimed] = await failing.claim(leaseMs)
+      if (claimed === undefined) break
+      try {
+        while ((await failing.runPiece(claimed)).state === 'more');
+      } catch {
+        await failing.postpone(claimed)
+        if (++failures === 4) break
+        await query(`update revision_work set held_until = now() - interval '1 second' where pass = 1`)
+      }
+    }
+    for (const id of ids) assert.equal((await listOf(id)).length, 1)
+    const left = await query<{ lists: number; hashes: number }>(
+      'select cardinality(list_ids) as lists, cardinality(hashes) as hashes from revision_work where pass = 1',
+    )
+    assert.deepEqual(left, [{ lists: 1, hashes: 0 }])
+    await query('delete from revision_work')
+  })
+
   test('nothing is stored or indexed for revisions with a result', async () => {
     const indexes = await query<{ name: string }>(
       `select indexname as name from pg_indexes where tablename = 'scans' order by 1`,

@@ -57,12 +57,15 @@ export type Revision = {
 
 /** Revisions of results, and the work of finding the results that new knowledge concerns. */
 export type RevisionStore = {
-  /** Claims the work that is due for the longest time, new work first, if no other is being worked on. */
+  /** Claims the work that is due, begun work first and then new work, if no other is being worked on. */
   claim(leaseMs: number): Promise<ClaimedRevisionWork[]>
   /** Returns the leases that are still held. */
   extend(leases: RevisionLease[], leaseMs: number): Promise<RevisionLease[]>
   release(leases: RevisionLease[]): Promise<void>
-  /** Ends the lease of work that failed. It is claimed again after a pause, which is longer for older work. */
+  /**
+   * Ends the lease of work that failed. It is claimed again after a pause, which is longer for older work, and in two
+   * halves if it is about several changes.
+   */
   postpone(lease: RevisionLease): Promise<void>
   /** Revises the next results, with their webhooks, in one transaction. */
   runPiece(lease: RevisionLease): Promise<RevisionPiece>
