@@ -86,7 +86,8 @@ function readParameters(query: string): Map<string, string> {
       throw new Error(`must have no parameters other than ${parameterNames.join(', ')}`)
     }
     if (parameters.has(name)) throw new Error(`must have the parameter ${name} only once`)
-    if (value !== '') parameters.set(name, decode(value))
+    if (value === '') throw new Error(`must have a value for the parameter ${name}, or leave it out`)
+    parameters.set(name, decode(value))
   }
   return parameters
 }
@@ -127,7 +128,10 @@ const modes = ['disable', 'require', 'verify-ca', 'verify-full']
 
 function toTls(parameters: Map<string, string>): PostgresTls | undefined {
   // libpq reads ssl=true, which other drivers use, as sslmode=require.
-  const mode = parameters.get('sslmode') ?? (parameters.get('ssl') === 'true' ? 'require' : undefined)
+  const ssl = parameters.get('ssl')
+  if (ssl !== undefined && ssl !== 'true' && ssl !== 'false') throw new Error('must have ssl=true or ssl=false')
+  const mode = parameters.get('sslmode') ?? (ssl === 'true' ? 'require' : undefined)
+  if (ssl === 'true' && mode === 'disable') throw new Error('must have either ssl=true or sslmode=disable')
   const files = ['sslrootcert', 'sslcrl', 'sslcert', 'sslkey', 'sslpassword'].filter((name) => parameters.has(name))
   if (mode === undefined || mode === 'disable') {
     if (files.length > 0) throw new Error(`must have sslmode=verify-full, or another, beside ${files.join(', ')}`)

@@ -27,6 +27,7 @@ describe('a PostgreSQL URL', () => {
     assert.equal(readVerify('sslmode=disable'), undefined)
     assert.equal(readVerify('sslmode=require'), 'none')
     assert.equal(readVerify('ssl=true'), 'none')
+    assert.equal(readVerify('ssl=false'), undefined)
     assert.equal(readVerify('sslmode=require&sslrootcert=/ca.pem'), 'ca')
     assert.equal(readVerify('sslmode=verify-ca&sslrootcert=/ca.pem'), 'ca')
     assert.equal(readVerify('sslmode=verify-full'), 'full')
@@ -39,6 +40,11 @@ describe('a PostgreSQL URL', () => {
     ['postgres://db/assay?sslmode=prefer', /sslmode=disable or/],
     ['postgres://db/assay?sslmode=require&sslmode=disable', /only once/],
     ['postgres://db/assay?sslrootcert=/ca.pem', /must have sslmode/],
+    ['postgres://db/assay?ssl=1', /ssl=true or ssl=false/],
+    ['postgres://db/assay?ssl=TRUE', /ssl=true or ssl=false/],
+    ['postgres://db/assay?ssl=true&sslmode=disable', /either ssl=true or sslmode=disable/],
+    ['postgres://db/assay?sslmode=', /a value for the parameter sslmode/],
+    ['postgres://db/assay?ssl', /a value for the parameter ssl,/],
     ['postgres://db/assay?sslmode=verify-ca', /sslrootcert/],
     ['postgres://db/assay?sslmode=require&sslcert=/c.pem', /both sslcert and sslkey/],
     ['postgres://db/assay?target_session_attrs=any', /read-write/],
