@@ -6,11 +6,14 @@ import { signatureReader } from '../../src/domain/knowledge/signature-hashes.ts'
 
 const hash = '0123456789abcdefABCDEF'.repeat(3).slice(0, 64)
 
+const rows = newHashRows()
+
 /** The row of a line: undefined if the line is not plain. */
 function addPlain(line: string, reader: HashReader): string | undefined {
   const form = reader.findForm()
   assert(form)
-  const [rows, bytes] = [newHashRows(), Buffer.from(`before\n${line}\nafter`)]
+  const bytes = Buffer.from(`before\n${line}\nafter`)
+  rows.clear()
   const isAdded = rows.addPlain(bytes, 7, bytes.length - 6, form)
   assert.equal(rows.count(), isAdded ? 1 : 0)
   return isAdded ? rows.get().rows.toString() : undefined
@@ -19,7 +22,7 @@ function addPlain(line: string, reader: HashReader): string | undefined {
 function addText(line: string, reader: HashReader): string | undefined {
   const row = reader.readLine(line)
   if (row === undefined || 'fault' in row) return undefined
-  const rows = newHashRows()
+  rows.clear()
   rows.add(row.sha256, row.name)
   return rows.get().rows.toString()
 }
@@ -68,6 +71,25 @@ test('the bytes of a plain line give the row that its text gives, and other line
   }
 })
 
+test('lines of any combination of parts are read alike as bytes and as text', () => {
+  const parts = ['', ' ', '#', '"', ',', ':', '\t', '\r', 'x', '#old', 'Trojan.X', hash, `${hash},`, `,${hash}`]
+  const csv = makeHashReader({ hash: '2', name: '3' })
+  csv.readLine(`x,${hash},first`)
+  const withoutName = makeHashReader({})
+  withoutName.readLine(hash)
+  let plain = 0
+  const all = parts.flatMap((a) => parts.flatMap((b) => parts.flatMap((c) => parts.map((d) => a + b + c + d))))
+  for (const line of all) {
+    for (const reader of [csv, withoutName, signatureReader]) {
+      const row = addPlain(line, reader)
+      if (row === undefined) continue
+      plain++
+      assert.equal(row, addText(line, reader), JSON.stringify(line))
+    }
+  }
+  assert.ok(plain > 1000, `${plain} plain lines`)
+})
+
 test('the form of a file is known from its first row on', () => {
   const reader = makeHashReader({ name: 'family' })
   reader.readLine('# a comment')
@@ -78,7 +100,7 @@ test('the form of a file is known from its first row on', () => {
 })
 
 test('rows are full before a row could exceed their memory', () => {
-  const rows = newHashRows()
+  rows.clear()
   const name = '\u{ffff}'.repeat(200)
   while (!rows.isFull()) rows.add(hash, name)
   assert.equal(rows.get().rows.toString().split('\n').length - 1, rows.count())

@@ -60,12 +60,13 @@ export function newHashRows() {
   }
 }
 
-/** One object for all lines, because there are millions of them. */
+/** The object is used again for every line, because there are millions of them. */
 const found = { hashAt: 0, nameFrom: 0, nameEnd: 0 }
 
 function findFields(source: Buffer, from: number, lineEnd: number, form: LineForm): typeof found | undefined {
   const end = source[lineEnd - 1] === carriageReturn ? lineEnd - 1 : lineEnd
-  if (source[from] === hash) return undefined
+  // A comment may have blanks before it.
+  if (source[from] === hash || source[from] === blank) return undefined
   let [field, fieldFrom, hashAt] = [0, from, -1]
   found.nameFrom = 0
   found.nameEnd = 0
