@@ -3,7 +3,7 @@ import { findRow, type Queryable } from './query.ts'
 /** Something that the server of PostgreSQL lacks. Without what is `required`, Assay does not start. */
 export type ServerLack = { what: string; has: string; needs: string; because: string; required: boolean }
 
-/** What Assay wants of the server, beside what the server says of itself. */
+/** Needs of this process, to which the description of the server is compared. */
 type Wanted = {
   /** Connections that this process opens at most. */
   connections: number
@@ -42,8 +42,11 @@ select current_setting('server_version_num')::int as version, current_setting('s
    where oid = to_regclass('migrations') and not pg_has_role(relowner, 'usage')) as "tableOwner",
   least(
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+      - coalesce(current_setting('reserved_connections', true)::int, 0)
       - (select sum(numbackends) from pg_stat_database)::int,
-    (select case when rolconnlimit >= 0 then rolconnlimit end from pg_roles where rolname = current_user),
+    (select case when rolconnlimit >= 0 then
+       rolconnlimit - (select count(*) from pg_stat_activity where usename = current_user)::int end
+     from pg_roles where rolname = current_user),
     (select case when datconnlimit >= 0 then datconnlimit - numbackends end
      from pg_database d join pg_stat_database s on s.datid = d.oid where d.datname = current_database())
   ) as "freeConnections",
