@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { DownloadCredential } from '@assay/contract/admin'
@@ -142,6 +142,11 @@ describe('content behind a stored credential', { skip: lacking || alreadyTested 
     )
     assert.match(answers[4]?.text ?? '', /download-credential\.add/)
     await service.operate('downloads', 'list', '--account', account.account.id)
+    const file = join(service.dataDir, 'key')
+    const pair = 'aws_access_key_id = AKIA0\naws_secret_access_key = x\n'
+    writeFileSync(file, `[default]\n${pair}aws_session_token = y\n`)
+    const place = ['--account', account.account.id, '--bucket', 'other', '--region', 'eu-central-1']
+    await assert.rejects(service.operate('downloads', 'add', file, ...place), /has a session token/)
     const files = listFiles(service.dataDir).map((path) => ({ path, bytes: readIfThere(path) }))
     assert.ok(
       files.some(({ bytes }) => bytes.includes(origin.url)),

@@ -16,13 +16,14 @@ import type { Asked, Ended } from '../webhooks/program-holder.ts'
 const url = 'https://receiver.example.com/in?token=hush'
 const dir = mkdtempSync(join(tmpdir(), 'assay-command-audit-'))
 
-/** Commands that change nothing. */
+/** Commands that change nothing in the database. */
 const readers = [
   'serve, scan, doctor, health, config, jobs, nodes, audit verify',
   'accounts list, accounts show, keys list, plans list, credits ledger, operators list, signatures list',
   'models list, models evaluate, sources list, sources presets',
   'webhooks deliveries, webhooks show, webhooks endpoints, regions show',
   'hashes list, hashes find, receipts verify, receipts keys, downloads list',
+  'service install, service uninstall',
 ]
   .join()
   .split(',')
