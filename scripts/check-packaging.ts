@@ -8,7 +8,7 @@ import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
 import { buildImage, findImageSize, imageName, runImage } from './packaged-image.ts'
 import { checkSchemas } from './packaged-schemas.ts'
-import { tryArchiveOnSystems, ubuntuKeyring } from './packaged-systems.ts'
+import { tryArchiveOnSystems } from './packaged-systems.ts'
 import { bootWithArchive } from './packaged-unit.ts'
 import { packArchive, toArchiveName } from './release/archive.ts'
 import { buildSharedParts, type Cpu } from './release/installation.ts'
@@ -147,7 +147,7 @@ async function tryUnit() {
 
 /** Starts the archive on other distributions. */
 async function trySystems() {
-  requirePrograms('debootstrap', 'nsenter', 'unshare', 'busybox', ubuntuKeyring)
+  requirePrograms('debootstrap', 'nsenter', 'unshare', 'busybox')
   for await (const line of tryArchiveOnSystems(repository, buildArchive(), work)) print(line)
 }
 

@@ -34,8 +34,8 @@ import { eicar, expectConsole, expectScans, fetchText, key } from './release/try
 import { exitUnlessPossible } from './required-programs.ts'
 
 /**
- * `npm run release -- --dry-run` builds everything that a release consists of into dist/, checks it, and prints a table.
- * Names of parts (`npm`, `chart`, `archive`, `image`) build these alone. See docs/releasing.md.
+ * `npm run release -- --dry-run` builds all parts of a release into dist/, checks them, and prints a table. Names of
+ * parts (`npm`, `chart`, `archive`, `image`) build these alone. See docs/releasing.md.
  */
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,

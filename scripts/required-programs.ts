@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs'
 /** Debian's package of each program or file that a script for maintainers uses, if it has another name. */
 const packages: Record<string, string> = {
   '/usr/share/keyrings/debian-archive-keyring.gpg': 'debian-archive-keyring',
-  '/usr/share/keyrings/ubuntu-archive-keyring.gpg': 'ubuntu-archive-keyring',
   busybox: 'busybox-static',
   clamd: 'clamav-daemon',
   'dpkg-deb': 'dpkg',

@@ -8,7 +8,7 @@ export const key = 'assay_key_for_the_check_of_packages'
 export const eicar = ['X5O!P%@AP[4\\PZX54(P^)7CC)7}', '$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*'].join('')
 const readyTimeoutMs = 180_000
 
-/** Settings of a service that is tried. Its findings must not depend on whether official databases can be downloaded. */
+/** Settings of a service that is tried: findings must not depend on the download of official databases. */
 export const trialSettings = {
   ASSAY_BOOTSTRAP_KEY: key,
   ASSAY_SIGNATURE_HOURS: '0',
