@@ -133,8 +133,9 @@ api_key = "${ownKey}"\non_failure = "found"\nmax_mb = 1\n`
     const read = async (key: string) =>
       (await fetch(`${service.url}/v1/malware/${id}`, { headers: { 'X-API-Key': key } })).status
     assert.deepEqual([await read(branch.api_key), await read(ownKey)], [200, 422])
-    assert.equal(await sendSecurely(input), '')
-    assert.equal(await sendSecurely(input, certificates.other), '')
+    const refused = 'stream: The client certificate is not accepted. ERROR\0'
+    assert.equal(await sendSecurely(input), refused)
+    assert.equal(await sendSecurely(input, certificates.other), refused)
     assert.equal(await scanAsOcisClamd(findPort('branch'), Buffer.from('good')), 'failed')
     assert.deepEqual(await countCharges(), { ...before, branch: before.branch + 1 })
     await waitForLog(/"listener":"branch".*the client has no certificate/)

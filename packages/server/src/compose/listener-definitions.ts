@@ -25,11 +25,11 @@ export type ListenerDefinition = {
   networks: string[] | undefined
   maxConnections: number
   maxBytes: number
-  /** Of clamd: whether clients get `ERROR` or `FOUND` when there is no result. */
+  /** For clamd: whether clients get `ERROR` or `FOUND` when there is no result. */
   onFailure: OnFailure
-  /** Of ICAP: whether content that cannot be scanned is blocked. */
+  /** For ICAP: whether content that cannot be scanned is blocked. */
   onError: 'block' | 'allow'
-  /** Of ICAP: whether the beginning of a download is sent before its verdict. */
+  /** For ICAP: whether the beginning of a download is sent before its verdict. */
   trickles: boolean
 }
 

@@ -110,7 +110,8 @@ function advise(address: ListenAddress, { code }: NodeJS.ErrnoException): string
   }
   if (code === 'ENOENT') return 'Create its directory, and let the user of the service write to it.'
   if (code === 'EACCES') return 'Let the user of the service write to its directory.'
-  if (code === 'EPERM') return 'Only root may set any owner; others may set a group that they belong to.'
+  if (code === 'EPERM' || code === 'EINVAL')
+    return 'Only root may set any owner; others may set a group that they belong to. Set mode instead.'
   return 'Remove the file or stop the program that uses it, or choose another path.'
 }
 

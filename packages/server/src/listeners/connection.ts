@@ -23,34 +23,41 @@ export type Connection = {
   /** Stops all deadlines while the client waits for the service. */
   expectNothing(): void
   /** Sets how a failure is told to the client within a command. Undefined stands for the replies of the listener. */
-  setFailureReply(toReply: ((failure: Failure) => string) | undefined): void
+  setFailureReply(toReply: ToFailureReply | undefined): void
   /** Resolves when the bytes are written. A client that reads nothing for 30 s loses the connection. */
   send(bytes: Buffer | string): Promise<void>
+  /** Notes that the bytes sent last were a verdict: until the next bytes are sent, an ordinary end is harmless. */
+  noteVerdict(): void
   /** Marks the connection as busy: stopping the listener waits for it. */
   setBusy(isBusy: boolean): void
   isStopping(): boolean
 }
 
+/** Returns no text while a part of a response has left: any text would become a part of that response. */
+type ToFailureReply = (failure: Failure) => string | undefined
+
 const silenceMs = 30_000
 
-/** Thrown by a protocol handler when the client closed its half before the end of its content: no verdict follows. */
+/** Thrown by a protocol handler when the client closed its half before the end of its request: no verdict follows. */
 export class IncompleteRequest extends Error {}
 
-type ConnectionDeps = { address: string; isStopping(): boolean; replies: LastReplies }
+type ConnectionDeps = { address: string; isStopping(): boolean; replies: LastReplies; abort: AbortConnection }
 
 export function makeConnection(socket: Socket, deps: ConnectionDeps) {
   let timer: NodeJS.Timeout | undefined
   let guard: ReturnType<typeof makeSpeedGuard> | undefined
   let isBusy = false
-  let hasReplied = false
-  let toReply: ((failure: Failure) => string) | undefined
+  let hasVerdict = false
+  let toReply: ToFailureReply | undefined
   /** Defined once a deadline is missed: bytes that still arrive are discarded. */
   let drain: ReturnType<typeof startDrain> | undefined
 
   const closeAfterTimeout = () => {
     if (socket.destroyed || drain !== undefined) return
+    const reply = toReply === undefined ? deps.replies.timeout : toReply(timeoutFailure)
     drain = startDrain(socket)
-    socket.end(toReply?.(timeoutFailure) ?? deps.replies.timeout)
+    if (reply === undefined) deps.abort(undefined)
+    else socket.end(reply)
   }
   const setTimer = (ms: number | undefined) => {
     clearTimeout(timer)
@@ -86,11 +93,14 @@ export function makeConnection(socket: Socket, deps: ConnectionDeps) {
     },
     async send(bytes) {
       if (socket.destroyed || socket.writableEnded) return
-      hasReplied = true
+      hasVerdict = false
       const writeTimer = setTimeout(() => socket.destroy(), silenceMs)
       // Waits for the write callback, because callers reuse the memory of the bytes afterwards.
       await new Promise<void>((resolve) => socket.write(bytes, () => resolve()))
       clearTimeout(writeTimer)
+    },
+    noteVerdict() {
+      hasVerdict = true
     },
     setBusy(value) {
       isBusy = value
@@ -100,7 +110,7 @@ export function makeConnection(socket: Socket, deps: ConnectionDeps) {
   return {
     connection,
     isBusy: () => isBusy,
-    hasReplied: () => hasReplied,
+    hasVerdict: () => hasVerdict,
     toFailureReply: (failure: Failure) => (toReply ?? deps.replies.fail)(failure),
     stopTimer: () => setTimer(undefined),
   }
@@ -135,28 +145,41 @@ export async function closeAfterReply(socket: Socket, reply = '', maxBytes = max
   await closed
 }
 
-/** Ends a connection without a verdict. A transport that cannot tell that by a reset sends the reply. */
-export type AbortConnection = (reply: string) => void
+/**
+ * Ends a connection without a verdict. A transport that cannot tell that by a reset sends the reply; without a reply, a
+ * part of a response has left and is broken off.
+ */
+export type AbortConnection = (reply: string | undefined) => void
 
 /**
- * Ends a connection whose client got no reply. Some clients take an ordinary end without a reply for a clean verdict, so
- * the connection is reset. `raw` is the connection below TLS, otherwise the same socket.
+ * Ends a connection whose client got no reply. Some clients take an ordinary end without a reply for a clean verdict,
+ * so the connection is reset. `raw` is the TCP connection, below TLS if there is TLS; undefined for a unix socket,
+ * which cannot be reset.
  */
-export function resetConnection(socket: Socket, raw = socket) {
+export function resetConnection(socket: Socket, raw: Socket | undefined) {
   // A reset waits for bytes that the client does not read, and would take back a reply that it has yet to read.
-  if (socket.writableLength > 0 || socket.writableEnded) socket.destroy()
+  if (raw === undefined || socket.writableLength > 0 || socket.writableEnded) socket.destroy()
   else raw.resetAndDestroy()
 }
 
-/** Ends a connection of a unix socket, which cannot be reset, with a reply in place of a verdict. */
-export function replyAndDestroy(socket: Socket, reply: string) {
+/**
+ * Ends a connection with a reply in place of a verdict, where the client may not see a reset: unix sockets have none,
+ * and tunnels for clients without TLS turn it into an ordinary end. The rest of the request is read beside the
+ * protocol handler, which may wait for a scan: closing with unread bytes would lose the reply.
+ */
+export function replyAndClose(socket: Socket, reply: string) {
   if (socket.destroyed) return
   if (socket.writableLength > 0 || socket.writableEnded) {
     socket.destroy()
     return
   }
-  startDrain(socket)
-  socket.end(reply, () => socket.destroy())
+  const { discard } = startDrain(socket)
+  const readAll = () => {
+    for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) discard(chunk)
+  }
+  socket.on('readable', readAll)
+  socket.end(reply)
+  readAll()
 }
 
 /** Returns the first bytes of a client, or none if it closes its half or sends nothing for 5 s. */

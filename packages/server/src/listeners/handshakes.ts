@@ -3,32 +3,34 @@ import type { Socket } from 'node:net'
 import { createServer, type SecureContextOptions, type TLSSocket } from 'node:tls'
 
 type Deps = {
-  /** The certificate of the listener with its key, and the authorities of client certificates, if those are required. */
+  /** The certificate of the listener with its key, and the authorities of client certificates if required. */
   context: SecureContextOptions
   requiresCertificate: boolean
   /** Names or SHA-256 fingerprints of certificates, one of which a client must have; undefined for any. */
   clients: readonly string[] | undefined
   /** Time for a handshake. */
   handshakeMs: number
+  /** Handshakes in progress. One more ends the oldest, so that connections that stay silent keep no client out. */
+  maxPending: number
   /** Called with a socket whose handshake is complete, and the connection below it. */
   onSecure(socket: TLSSocket, raw: Socket): void
-  /** Called for a client that is not let in; the connection is to be reset. */
+  /** Called for a connection without a complete handshake, which is to be reset. */
   onRefused(raw: Socket, reason: string): void
+  /** Called for a client whose certificate is not accepted. Its handshake is complete, so it can get a reply. */
+  onUnwanted(socket: TLSSocket, raw: Socket, reason: string): void
 }
-
-/** Handshakes in progress. One more ends the oldest, so that silent connections keep no other client out. */
-const maxHandshakes = 64
 
 /**
  * Makes connections secure. The connections below TLS are kept, because only they can be reset: the end of a TLS
  * connection without a reply is an ordinary end to some clients.
  */
-export function makeHandshakes({ context, requiresCertificate, clients, handshakeMs, onSecure, onRefused }: Deps) {
+export function makeHandshakes(deps: Deps) {
+  const { context, requiresCertificate, clients, handshakeMs, maxPending, onSecure, onRefused, onUnwanted } = deps
   const pending = new Map<string, Socket>()
   const server = createServer({
     ...withoutResumption(context, requiresCertificate),
     requestCert: requiresCertificate,
-    // The certificate is checked here, where the connection can be reset and the reason logged.
+    // The certificate is checked here, where the client can get a reply and the reason is logged.
     rejectUnauthorized: false,
     handshakeTimeout: handshakeMs,
   })
@@ -49,7 +51,7 @@ export function makeHandshakes({ context, requiresCertificate, clients, handshak
     }
     const fault = requiresCertificate ? findFault(socket, clients) : undefined
     if (fault === undefined) onSecure(socket, raw)
-    else onRefused(raw, fault)
+    else onUnwanted(socket, raw, fault)
   })
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
     const raw = takePending(socket)
@@ -62,7 +64,7 @@ export function makeHandshakes({ context, requiresCertificate, clients, handshak
         raw.destroy()
         return
       }
-      const [oldest] = pending.size >= maxHandshakes ? pending : []
+      const [oldest] = pending.size >= maxPending ? pending : []
       if (oldest !== undefined) {
         pending.delete(oldest[0])
         onRefused(oldest[1], 'too many TLS handshakes are in progress')

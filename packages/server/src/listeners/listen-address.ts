@@ -19,7 +19,7 @@ export async function listenOn(server: Server, address: ListenAddress): Promise<
   const release = lockPath(path)
   try {
     await removeStaleSocket(path)
-    await startServer(server, { path })
+    await startServer(server, { path }, { umask: 0o077 })
     setAccess(server, path, access)
     return release
   } catch (error) {
@@ -28,13 +28,22 @@ export async function listenOn(server: Server, address: ListenAddress): Promise<
   }
 }
 
-function startServer(server: Server, options: { path: string } | { host: string; port: number }) {
+/**
+ * Starts to listen. Node creates a socket file and accepts connections to it within the call of `listen`, so the mask
+ * holds for that file and for no other that this thread creates; what other threads create meanwhile stays usable.
+ */
+function startServer(server: Server, options: Parameters<Server['listen']>[0], { umask }: { umask?: number } = {}) {
   return new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(options, () => {
-      server.removeListener('error', reject)
-      resolve()
-    })
+    const previous = umask === undefined ? undefined : process.umask(umask)
+    try {
+      server.listen(options, () => {
+        server.removeListener('error', reject)
+        resolve()
+      })
+    } finally {
+      if (previous !== undefined) process.umask(previous)
+    }
   })
 }
 
@@ -77,12 +86,12 @@ function tryConnecting(path: string): Promise<string | undefined> {
   })
 }
 
-/** Connections that arrive before this are not yet accepted, so that none is served with other permissions. */
+/** Opens the socket to other users. Until then only the user of the service can connect. */
 function setAccess(server: Server, path: string, { mode, uid, gid }: SocketAccess) {
   try {
-    chmodSync(path, mode)
-    // -1 keeps the owner or the group.
+    // -1 keeps the owner or the group. The mode comes last, so that it never holds for another owner.
     if (uid !== undefined || gid !== undefined) chownSync(path, uid ?? -1, gid ?? -1)
+    chmodSync(path, mode)
   } catch (error) {
     server.close()
     throw error

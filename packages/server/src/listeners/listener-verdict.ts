@@ -78,6 +78,8 @@ export const abortedFailure = newFailure('ServiceUnavailable', 'The service ende
 })
 /** The verdict for content whose end is missing. */
 export const incompleteFailure = newFailure('InvalidRequest', 'The content is incomplete.')
+/** The verdict for a client whose certificate is missing, not valid or not listed. */
+export const refusedFailure = newFailure('InvalidCertificate', 'The client certificate is not accepted.')
 /** The verdict for a connection beyond the limit. */
 export const fullFailure = newFailure('Overloaded', 'Too many connections are open.', { isRetryable: true })
 

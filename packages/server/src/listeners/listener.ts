@@ -10,14 +10,14 @@ import {
   type LastReplies,
   makeConnection,
   readFirstBytes,
-  replyAndDestroy,
+  replyAndClose,
   resetConnection,
 } from './connection.ts'
 import { makeHandshakes } from './handshakes.ts'
 import { type ListenAddress, listenOn } from './listen-address.ts'
-import { abortedFailure, fullFailure, incompleteFailure } from './listener-verdict.ts'
+import { abortedFailure, type Failure, fullFailure, incompleteFailure, refusedFailure } from './listener-verdict.ts'
 
-/** Connections beyond the limit that may wait for their reply at the same time. Further ones are reset. */
+/** Connections that are not served, and may wait for their reply at the same time. Further ones end at once. */
 const maxRejected = 64
 
 /** TLS of a listener. The files are read again when they change. */
@@ -49,52 +49,57 @@ type Deps = {
 /**
  * Opens a TCP port or a unix socket, serves its connections, and closes them when the service stops. A connection that
  * ends without a reply is reset, because some clients take an ordinary end without a reply for a clean verdict. A unix
- * socket cannot be reset: its client gets the reply for a failure instead.
+ * socket cannot be reset, and a tunnel turns the reset of a TLS connection into an ordinary end: their clients get the
+ * reply for a failure instead.
  */
 export async function openListener(deps: Deps) {
-  const { address, replies } = deps
+  const { address } = deps
   const isUnix = 'path' in address
   const rejections = makeRejections(deps)
   const connections = new Map<Socket, Served>()
-  let rejectedCount = 0
   let stopping = false
   let cutTimer: NodeJS.Timeout | undefined
 
-  const handshakes = deps.tls && makeHandshakes({ ...deps.tls, context: deps.tls.read(), onSecure: start, onRefused })
+  const toAbort = isUnix || deps.tls ? abortByReply : abortByReset
+  const handshakes =
+    deps.tls &&
+    makeHandshakes({
+      ...deps.tls,
+      context: deps.tls.read(),
+      // Clients that would get a reply without TLS also get it when all of them connect at once.
+      maxPending: deps.maxConnections + maxRejected,
+      onSecure: start,
+      onRefused: rejections.reset,
+      onUnwanted: (socket, raw, reason) => rejections.reply(socket, toAbort(socket, raw), refusedFailure, reason),
+    })
   const stopWatching = handshakes && watchTls(handshakes, deps)
 
   // Half-open connections are allowed: a client may close its half and still wait for the reply.
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (raw) => {
     // The code that reads from a socket sees its errors; without any listener they would end the process.
     raw.on('error', () => {})
-    if (deps.allows?.(raw.remoteAddress ?? '') === false) onRefused(raw, 'its address is in none of the networks')
+    if (deps.allows?.(raw.remoteAddress ?? '') === false)
+      rejections.reset(raw, 'its address is in none of the networks')
     else if (handshakes === undefined) start(raw, raw)
     else if (stopping) raw.resetAndDestroy()
     else handshakes.begin(raw)
   })
 
-  function onRefused(raw: Socket, reason: string) {
-    rejectedCount++
-    deps.onRejected(raw.remoteAddress ?? '', reason)
-    raw.resetAndDestroy()
-  }
-
   /** Serves a connection. `raw` is the connection below TLS, otherwise the same socket. */
   function start(socket: Socket, raw: Socket) {
-    const abort: AbortConnection = (reply) => (isUnix ? replyAndDestroy(socket, reply) : resetConnection(socket, raw))
+    const abort = toAbort(socket, raw)
     if (connections.size >= deps.maxConnections || stopping) {
-      rejectedCount++
-      if (!stopping) deps.onRejected(raw.remoteAddress ?? '', 'too many connections are open')
-      void rejections.add(socket, abort)
+      rejections.reply(socket, abort, fullFailure, stopping ? undefined : 'too many connections are open')
       return
     }
-    const made = makeConnection(socket, { address: raw.remoteAddress ?? '', isStopping: () => stopping, replies })
+    const about = { address: raw.remoteAddress ?? '', isStopping: () => stopping }
+    const made = makeConnection(socket, { ...about, replies: deps.replies, abort })
     const whenEnded = serve(deps, { socket, made, abort }).finally(() => {
       made.stopTimer()
       connections.delete(socket)
     })
     const abortWithReply = () => abort(made.toFailureReply(abortedFailure))
-    connections.set(socket, { isBusy: made.isBusy, hasReplied: made.hasReplied, whenEnded, abort: abortWithReply })
+    connections.set(socket, { isBusy: made.isBusy, hasVerdict: made.hasVerdict, whenEnded, abort: abortWithReply })
   }
 
   const release = await listenOn(server, address).catch((error) => {
@@ -110,10 +115,10 @@ export async function openListener(deps: Deps) {
     release()
     stopWatching?.()
     for (const raw of handshakes?.listPending() ?? []) raw.resetAndDestroy()
-    for (const [socket, { isBusy, hasReplied, abort }] of connections) {
+    for (const [socket, { isBusy, hasVerdict, abort }] of connections) {
       if (isBusy()) continue
-      // The first request of a client may be on its way; idle clients with a reply expect an ordinary end.
-      if (hasReplied()) socket.destroySoon()
+      // A request of a client without a verdict may be on its way; idle clients with one expect an ordinary end.
+      if (hasVerdict()) socket.destroySoon()
       else abort()
     }
     cutTimer = setTimeout(() => {
@@ -127,7 +132,7 @@ export async function openListener(deps: Deps) {
     port: typeof bound === 'object' && bound !== null ? bound.port : 0,
     countConnections: () => connections.size,
     /** Connections that were not served since the start. */
-    countRejected: () => rejectedCount,
+    countRejected: rejections.count,
     /** Accepts no new connection and closes idle ones. Busy ones may finish within `cutAfterMs`. */
     startStopping,
     async close() {
@@ -156,27 +161,57 @@ async function serve(
   }
 }
 
-/** Connections beyond the limit, each of which gets a reply. */
-function makeRejections({ replies }: Deps) {
-  const waiting = new Map<Socket, AbortConnection>()
+const abortByReset =
+  (socket: Socket, raw: Socket): AbortConnection =>
+  () =>
+    resetConnection(socket, raw)
+
+/**
+ * Ends connections of unix sockets and of TLS. A response that has begun is broken off, by a reset where TCP is below.
+ */
+const abortByReply =
+  (socket: Socket, raw: Socket): AbortConnection =>
+  (reply) => {
+    if (reply !== undefined) replyAndClose(socket, reply)
+    else resetConnection(socket, raw === socket ? undefined : raw)
+  }
+
+/** Connections that are not served. */
+function makeRejections({ replies, onRejected }: Deps) {
+  const waiting = new Map<Socket, () => void>()
+  let count = 0
+
+  const note = ({ remoteAddress = '' }: Socket, reason: string | undefined) => {
+    count++
+    if (reason !== undefined) onRejected(remoteAddress, reason)
+  }
+
   return {
-    async add(socket: Socket, abort: AbortConnection) {
+    count: () => count,
+    reset(raw: Socket, reason: string) {
+      note(raw, reason)
+      raw.resetAndDestroy()
+    },
+    /** Replies to a connection before it ends. Without a reason, the connection is counted and not reported. */
+    async reply(socket: Socket, abort: AbortConnection, failure: Failure, reason: string | undefined) {
+      note(socket, reason)
+      const abortWithReply = () => abort(replies.fail(failure))
       if (waiting.size >= maxRejected) {
-        abort(replies.fail(fullFailure))
+        abortWithReply()
         return
       }
-      waiting.set(socket, abort)
+      waiting.set(socket, abortWithReply)
       const firstBytes = await readFirstBytes(socket)
-      await closeAfterReply(socket, replies.fail(fullFailure, firstBytes))
+      await closeAfterReply(socket, replies.fail(failure, firstBytes))
       waiting.delete(socket)
     },
     abortAll() {
-      for (const [socket, abort] of waiting) if (!socket.destroyed) abort(replies.fail(fullFailure))
+      for (const [socket, abort] of waiting) if (!socket.destroyed) abort()
     },
   }
 }
 
-type Served = { isBusy(): boolean; hasReplied(): boolean; whenEnded: Promise<void>; abort(): void }
+type Served = { isBusy(): boolean; hasVerdict(): boolean; whenEnded: Promise<void>; abort(): void }
 
 function watchTls({ setContext }: ReturnType<typeof makeHandshakes>, { tls, log }: Deps) {
   if (tls === undefined) return undefined

@@ -6,8 +6,9 @@ export type TomlTable = { readonly origin: string; readonly values: Readonly<Rec
 type Range = { min: number; max: number; fallback: number }
 
 /**
- * Reads the options of one table; `noun` names in messages what it describes. A wrong value adds a sentence to `mistakes` and returns undefined, or the fallback, so
- * that all mistakes are reported at once. `finish` reports options that no function has asked for.
+ * Reads the options of one table; `noun` names in messages what it describes. A wrong value adds a sentence to
+ * `mistakes` and returns undefined, or the fallback, so that all mistakes are reported at once. `finish` reports
+ * options that no function has asked for.
  */
 export function makeOptionReader(table: TomlTable, mistakes: string[], noun: 'engine' | 'listener') {
   const access = makeAccess(table, mistakes, noun)

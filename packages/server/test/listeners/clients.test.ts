@@ -250,6 +250,7 @@ async function sendAlone(service: string, content: string, icap = 'Connection: c
     expectContent() {},
     expectNothing() {},
     setFailureReply() {},
+    noteVerdict() {},
     setBusy() {},
     isStopping: () => false,
   }

@@ -50,6 +50,7 @@ async function pass({ status, type = 'application/zip', headers = '', onError = 
     expectContent() {},
     expectNothing() {},
     setFailureReply() {},
+    noteVerdict() {},
     setBusy() {},
     isStopping: () => false,
   }

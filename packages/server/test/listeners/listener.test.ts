@@ -197,6 +197,7 @@ describe('a listener', () => {
       for await (const chunk of connection.chunks()) {
         if (chunk.includes('bug')) throw new Error('a fault')
         if (chunk.includes('ask')) await connection.send('answer\n')
+        if (chunk.includes('verdict')) connection.noteVerdict()
         if (chunk.includes('scan')) connection.setBusy(true)
         got.push(chunk.length)
       }
@@ -207,7 +208,7 @@ describe('a listener', () => {
     assert.equal(faulty.isReset(), true)
     assert.equal(failures.length, 1)
     const [idle, answered, busy] = [dial(), dial(), dial()]
-    answered.socket.write('ask')
+    answered.socket.write('ask for a verdict')
     busy.socket.write('scan')
     await waitFor(() => got.length === 6 && answered.heard() !== '')
     listener?.startStopping(1000)

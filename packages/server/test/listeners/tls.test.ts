@@ -2,14 +2,17 @@ import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, describe, test } from 'node:test'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { Connection } from '../../src/listeners/connection.ts'
 import { type Listener, type ListenerTls, openListener } from '../../src/listeners/listener.ts'
+import type { Failure } from '../../src/listeners/listener-verdict.ts'
 import { type CertificateFiles, makeCertificates } from '../support/certificates.ts'
+import { newEndlessScans } from '../support/endless-scans.ts'
+import * as clients from '../support/listener-clients.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 
@@ -20,10 +23,16 @@ async function serve(connection: Connection) {
     if (chunk.includes('scan')) connection.setBusy(true)
     else {
       await connection.send(`answer to ${chunk}\n`)
+      connection.noteVerdict()
       if (!chunk.includes('stay')) return
     }
   }
 }
+
+const own = { serve, replies: { timeout: 'late\n', fail: ({ names: [reason] }: Failure) => `${reason}\n` } }
+
+/** The reply to a client whose certificate is not accepted. */
+const refused = 'InvalidCertificate\n'
 
 describe('a listener with TLS', () => {
   const dir = mkdtempSync(join(tmpdir(), 'assay-tls-'))
@@ -38,6 +47,7 @@ describe('a listener with TLS', () => {
 
   let listener: Listener | undefined
   let refusals: string[] = []
+  const errors: unknown[] = []
   const sockets: Socket[] = []
   afterEach(async () => {
     for (const socket of sockets.splice(0)) socket.destroy()
@@ -46,7 +56,7 @@ describe('a listener with TLS', () => {
     refusals = []
   })
 
-  async function open(tls: Partial<ListenerTls> = {}, { files = server, maxConnections = 10 } = {}) {
+  async function open(tls: Partial<ListenerTls> = {}, { files = server, maxConnections = 10, protocol = own } = {}) {
     const failures: unknown[] = []
     listener = await openListener({
       address: { host: '127.0.0.1', port: 0 },
@@ -59,11 +69,10 @@ describe('a listener with TLS', () => {
         handshakeMs: 10_000,
         ...tls,
       },
-      serve,
-      replies: { timeout: 'late\n', fail: ({ names: [reason] }) => `${reason}\n` },
+      ...protocol,
       onFailure: (error) => failures.push(error),
       onRejected: (_address, reason) => refusals.push(reason),
-      log: silentLog,
+      log: { ...silentLog, error: (...args: unknown[]) => void errors.push(args) },
     })
     return failures
   }
@@ -105,16 +114,16 @@ describe('a listener with TLS', () => {
     return heard() || (isReset() ? 'reset' : 'ended without a word')
   }
 
-  test('serves clients with a certificate of the authority, and resets all others', async () => {
+  test('serves clients with a certificate of the authority, and refuses all others', async () => {
     await open()
     const stranger = newAuthority('stranger')
     const expired = issue(ca, 'expired', { days: -1 })
     for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
       assert.equal(await ask(client, { maxVersion }), 'answer to hello\n')
-      assert.equal(await ask(undefined, { maxVersion }), 'reset')
-      assert.equal(await ask(issue(stranger, 'gateway-of-a-stranger'), { maxVersion }), 'reset')
-      assert.equal(await ask(stranger, { maxVersion }), 'reset')
-      assert.equal(await ask(expired, { maxVersion }), 'reset')
+      assert.equal(await ask(undefined, { maxVersion }), refused)
+      assert.equal(await ask(issue(stranger, 'gateway-of-a-stranger'), { maxVersion }), refused)
+      assert.equal(await ask(stranger, { maxVersion }), refused)
+      assert.equal(await ask(expired, { maxVersion }), refused)
     }
     const reasons = ['no certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'HAS_EXPIRED']
     assert.deepEqual(
@@ -136,8 +145,8 @@ describe('a listener with TLS', () => {
     }
     const wildcard = issue(ca, 'wildcard', { subject: '/CN=*.example.com', names: 'DNS:*.example.com' })
     await open({ clients: ['mail.example.com', fingerprint256.replace(/../, '00')] })
-    assert.equal(await ask(wildcard), 'reset')
-    assert.equal(await ask(server), 'reset')
+    assert.equal(await ask(wildcard), refused)
+    assert.equal(await ask(server), refused)
     assert.match(refusals.at(-1) ?? '', /is not listed: CN=localhost, SHA-256 ([0-9A-F]{2}:){31}/)
   })
 
@@ -155,7 +164,7 @@ describe('a listener with TLS', () => {
         assert.equal(second.socket.isSessionReused(), false)
       }
       const session = sessions[0]
-      if (session !== undefined) assert.equal(await ask(undefined, { maxVersion, session }), 'reset')
+      if (session !== undefined) assert.equal(await ask(undefined, { maxVersion, session }), refused)
     }
   })
 
@@ -182,12 +191,18 @@ describe('a listener with TLS', () => {
   test('silent connections keep no other client out', async () => {
     await open({}, { maxConnections: 2 })
     const silent = Array.from({ length: 70 }, dialPlain)
-    await waitFor(() => silent.filter(({ isReset }) => isReset()).length === 6)
+    await waitFor(() => silent.filter(({ isReset }) => isReset()).length === 4)
     assert.equal(await ask(client), 'answer to hello\n')
-    assert.equal(silent.filter(({ socket }) => !socket.closed).length, 63)
+    assert.equal(silent.filter(({ socket }) => !socket.closed).length, 65)
     assert.equal(listener?.countConnections(), 0)
     listener?.startStopping(0)
     await waitFor(() => silent.every(({ isReset }) => isReset()))
+  })
+
+  test('many clients that connect at once are served', async () => {
+    await open({}, { maxConnections: 100 })
+    const answers = await Promise.all(Array.from({ length: 100 }, () => ask(client)))
+    assert.deepEqual([...new Set(answers)], ['answer to hello\n'], refusals[0])
   })
 
   test('a connection beyond the limit gets its reply', async () => {
@@ -198,12 +213,12 @@ describe('a listener with TLS', () => {
     assert.equal(await ask(client), 'Overloaded\n')
   })
 
-  test('a connection that ends without a reply is reset below TLS', async () => {
+  test('a connection that ends without a verdict gets a reply, because tunnels turn a reset into an ordinary end', async () => {
     const failures = await open()
     const faulty = dial(client)
     faulty.socket.write('bug')
     await waitFor(() => faulty.socket.closed)
-    assert.deepEqual([faulty.isReset(), failures.length], [true, 1])
+    assert.deepEqual([faulty.heard(), failures.length], ['ServiceUnavailable\n', 1])
     const [idle, busy, answered] = [dial(client), dial(client), dial(client)]
     busy.socket.write('scan')
     answered.socket.write('stay')
@@ -212,10 +227,50 @@ describe('a listener with TLS', () => {
     listener?.startStopping(50)
     await waitFor(() => [idle, busy, answered].every(({ socket }) => socket.closed))
     assert.deepEqual(
-      [idle, busy, answered].map(({ isReset }) => isReset()),
-      [true, true, false],
+      [idle, busy, answered].map(({ heard }) => heard()),
+      ['ServiceUnavailable\n', 'ServiceUnavailable\n', 'answer to stay\n'],
     )
   })
+
+  /** Opens a tunnel for clients without TLS, which turns a reset into an ordinary end. */
+  async function openTunnel(files: CertificateFiles | undefined): Promise<Server> {
+    const tunnel = createServer((local) => {
+      const { socket } = dial(files)
+      socket.on('data', (chunk) => local.write(chunk)).on('close', () => local.end())
+      local.on('error', () => {}).pipe(socket)
+    })
+    await new Promise<void>((resolve) => tunnel.listen(0, '127.0.0.1', resolve))
+    return tunnel
+  }
+
+  for (const [kind, scans, outcomes] of [
+    [
+      'clamd',
+      [clients.scanAsOcisClamd, clients.scanAsDiscourse, clients.scanAsNextcloudClamd],
+      ['infected', 'infected', 'infected'],
+    ],
+    ['icap', [clients.scanAsOcisIcap, clients.scanAsRspamdIcap], ['infected', 'failed']],
+  ] as const) {
+    for (const files of [client, undefined]) {
+      const cause = files === undefined ? 'a refused certificate' : 'a stop during a scan'
+      test(`${cause} is not taken for clean through a tunnel to ${kind}`, async (t) => {
+        const endless = newEndlessScans()
+        await open({}, { protocol: endless[kind] })
+        const tunnel = await openTunnel(files)
+        t.after(() => tunnel.close())
+        const { port } = tunnel.address() as { port: number }
+        const answers = Promise.all(scans.map((scan) => scan(port, Buffer.from('content'))))
+        if (files !== undefined) {
+          await waitFor(() => endless.state.begun === scans.length)
+          listener?.startStopping(0)
+        }
+        assert.deepEqual(await answers, outcomes)
+        // The scans never end, and with them the connections.
+        listener?.startStopping(0)
+        listener = undefined
+      })
+    }
+  }
 
   test('a client may close its half and still gets its reply', async () => {
     await open()
@@ -241,9 +296,11 @@ describe('a listener with TLS', () => {
     }
     assert.equal(await servedName(), 'CN=localhost')
     writeFileSync(files.cert, 'not a certificate')
+    await waitFor(() => errors.length > 0)
+    assert.equal(await servedName(), 'CN=localhost')
     install(issue(ca, 'renewed'))
     await waitFor(async () => (await servedName()) === 'CN=renewed')
     // The certificates of clients are still required.
-    assert.equal(await ask(undefined, { checkServerIdentity: () => undefined }), 'reset')
+    assert.equal(await ask(undefined, { checkServerIdentity: () => undefined }), refused)
   })
 })

@@ -2,38 +2,21 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, afterEach, describe, test } from 'node:test'
-import { serveClamd, toClamdReplies } from '../../src/listeners/clamd/serve-clamd.ts'
+import { after, afterEach, describe, type TestContext, test } from 'node:test'
 import type { Connection, LastReplies } from '../../src/listeners/connection.ts'
-import { timeoutResponse, toFailureResponse } from '../../src/listeners/icap/icap-response.ts'
-import { serveIcap } from '../../src/listeners/icap/serve-icap.ts'
+import { toFailureResponse } from '../../src/listeners/icap/icap-response.ts'
 import type { SocketAccess } from '../../src/listeners/listen-address.ts'
 import { type Listener, openListener } from '../../src/listeners/listener.ts'
-import { type ListenerScan, type ListenerScans, mostBytes } from '../../src/listeners/listener-scan.ts'
+import { abortedFailure, incompleteFailure } from '../../src/listeners/listener-verdict.ts'
+import { newEndlessScans } from '../support/endless-scans.ts'
 import * as clients from '../support/listener-clients.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const access: SocketAccess = { mode: 0o660, uid: undefined, gid: undefined }
-
-/** Scans that never end: `begun` counts them. */
-function newEndlessScans() {
-  const state = { begun: 0 }
-  const scan: ListenerScan = {
-    write: () => undefined,
-    finish: () => {
-      state.begun++
-      return new Promise(() => {})
-    },
-    takeContent: () => new Promise(() => {}),
-    abort: async () => {},
-  }
-  const scans: ListenerScans = { maxBytes: mostBytes, begin: async () => scan }
-  return { scans, state }
-}
 
 describe('a listener on a unix socket', () => {
   const dir = mkdtempSync(join(tmpdir(), 'assay-unix-'))
@@ -110,6 +93,23 @@ describe('a listener on a unix socket', () => {
     assert.equal(await ask(path), 'answer to hello\n')
   })
 
+  test('is open to no other user before it has its permissions', async (t) => {
+    const path = newPath()
+    const mask = process.umask(0)
+    t.after(() => process.umask(mask))
+    const modes: string[] = []
+    const { listen } = Server.prototype
+    t.mock.method(Server.prototype, 'listen', function (this: Server, ...args: Parameters<typeof listen>) {
+      const result = listen.apply(this, args)
+      modes.push((statSync(path).mode & 0o777).toString(8))
+      return result
+    })
+    await open(path, answer, undefined, { mode: 0o666, uid: undefined, gid: undefined })
+    modes.push((statSync(path).mode & 0o777).toString(8))
+    assert.deepEqual(modes, ['700', '666'])
+    assert.equal(process.umask(), 0)
+  })
+
   test('replaces a socket that a killed service left behind', async () => {
     const path = newPath()
     await leaveSocket(path)
@@ -177,26 +177,9 @@ describe('a listener on a unix socket', () => {
     const clamd = [clients.scanAsOcisClamd, clients.scanAsDiscourse, clients.scanAsNextcloudClamd]
     const icap = [clients.scanAsOcisIcap, clients.scanAsRspamdIcap]
     const [clamdPath, icapPath] = [newPath(), newPath()]
-    const { scans, state } = newEndlessScans()
-    const serveAsClamd = (connection: Connection) =>
-      serveClamd(connection, {
-        scans,
-        onFailure: 'found',
-        findVersion: () => 'ClamAV',
-        countLoad: () => ({ connections: 0, maxConnections: 1, waiting: 0 }),
-      })
-    const serveAsIcap = (connection: Connection) =>
-      serveIcap(connection, {
-        scans,
-        reportUnscanned() {},
-        onError: 'block',
-        trickles: false,
-        maxConnections: 10,
-        findTag: () => '"tag"',
-        server: 'Assay',
-      })
-    await open(clamdPath, serveAsClamd, toClamdReplies('found'))
-    await open(icapPath, serveAsIcap, { timeout: timeoutResponse, fail: toFailureResponse })
+    const { clamd: ofClamd, icap: ofIcap, state } = newEndlessScans()
+    await open(clamdPath, ofClamd.serve, ofClamd.replies)
+    await open(icapPath, ofIcap.serve, ofIcap.replies)
     const outcomes = Promise.all([
       ...clamd.map((scan) => scan(clamdPath, content)),
       ...icap.map((scan) => scan(icapPath, content)),
@@ -208,45 +191,118 @@ describe('a listener on a unix socket', () => {
   })
 })
 
-describe('content whose end is missing', () => {
-  const serveAsClamd = (scans: ListenerScans) => (connection: Connection) =>
-    serveClamd(connection, {
-      scans,
-      onFailure: 'found',
-      findVersion: () => 'ClamAV',
-      countLoad: () => ({ connections: 0, maxConnections: 1, waiting: 0 }),
-    })
+/** Requests that end too early, and the reply of a transport without resets. */
+const incomplete = [
+  ['clamd', 'zINSTREAM\0\0\0\0\x05con', 'stream: Assay.NotScanned.InvalidRequest FOUND\0'],
+  ['clamd', 'nINSTREAM\n', 'stream: Assay.NotScanned.InvalidRequest FOUND\n'],
+  ['clamd', 'zINSTREAM', 'stream: Assay.NotScanned.InvalidRequest FOUND\0'],
+  ['clamd', 'zIDSESSION\0zINSTREAM', '1: stream: Assay.NotScanned.InvalidRequest FOUND\0'],
+  ['icap', 'RESPMOD icap://x/avscan ICAP/1.0\r\nHost: x\r\n', toFailureResponse(incompleteFailure)],
+  [
+    'icap',
+    'RESPMOD icap://x/avscan ICAP/1.0\r\nHost: x\r\nEncapsulated: res-hdr=0, res-body=40\r\n\r\nHTTP/1.1 200 OK\r\n',
+    toFailureResponse(incompleteFailure),
+  ],
+] as const
 
-  for (const place of ['tcp', 'unix']) {
-    test(`gets no ordinary end without a reply over ${place}`, async (t) => {
-      const dir = mkdtempSync(join(tmpdir(), 'assay-incomplete-'))
-      const path = join(dir, 'clamd.sock')
-      const failures: unknown[] = []
-      const listener = await openListener({
-        address: place === 'tcp' ? { host: '127.0.0.1', port: 0 } : { path, access },
-        maxConnections: 10,
-        serve: serveAsClamd(newEndlessScans().scans),
-        replies: toClamdReplies('found'),
-        onFailure: (error) => failures.push(error),
-        onRejected() {},
-        log: silentLog,
-      })
-      t.after(async () => {
-        await listener.close()
-        rmSync(dir, { recursive: true, force: true })
-      })
-      const socket = place === 'tcp' ? connect({ port: listener.port, host: '127.0.0.1' }) : connect({ path })
-      let heard = ''
-      socket.on('error', (error: NodeJS.ErrnoException) => {
-        heard += error.code
-      })
-      socket.on('data', (chunk) => {
-        heard += chunk
-      })
-      socket.end('zINSTREAM\0\0\0\0\x05con')
+/** Opens a listener over TCP or a unix socket, and returns a function that opens connections to it. */
+async function openFor(
+  t: TestContext,
+  place: string,
+  { serve, replies }: { serve(connection: Connection): Promise<void>; replies: LastReplies },
+) {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-transport-'))
+  const path = join(dir, 'a.sock')
+  const failures: unknown[] = []
+  const listener = await openListener({
+    address: place === 'tcp' ? { host: '127.0.0.1', port: 0 } : { path, access },
+    maxConnections: 10,
+    serve,
+    replies,
+    onFailure: (error) => failures.push(error),
+    onRejected() {},
+    log: silentLog,
+  })
+  t.after(() => {
+    listener.startStopping(0)
+    rmSync(dir, { recursive: true, force: true })
+  })
+  const dial = () => {
+    const socket = place === 'tcp' ? connect({ port: listener.port, host: '127.0.0.1' }) : connect({ path })
+    let heard = ''
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      heard += error.code
+    })
+    socket.on('data', (chunk) => {
+      heard += chunk
+    })
+    return { socket, heard: () => heard }
+  }
+  return { listener, dial, failures }
+}
+
+for (const place of ['tcp', 'unix']) {
+  test(`a request whose end is missing gets no ordinary end without a reply over ${place}`, async (t) => {
+    const protocols = newEndlessScans()
+    for (const [kind, request, reply] of incomplete) {
+      const { dial, failures } = await openFor(t, place, protocols[kind])
+      const { socket, heard } = dial()
+      socket.end(request)
       await waitFor(() => socket.closed)
-      assert.equal(heard, place === 'tcp' ? 'ECONNRESET' : 'stream: Assay.NotScanned.InvalidRequest FOUND\0')
+      assert.equal(heard(), place === 'tcp' ? 'ECONNRESET' : reply, JSON.stringify(request))
       assert.deepEqual(failures, [])
+    }
+  })
+
+  test(`a stop after PING or OPTIONS is no ordinary end over ${place}, since a request may follow`, async (t) => {
+    const protocols = newEndlessScans()
+    const greetings = [
+      ['clamd', 'zIDSESSION\0zPING\0', '1: PONG\0', '2: stream: Assay.NotScanned.ServiceUnavailable FOUND\0'],
+      ['icap', 'OPTIONS icap://x/avscan ICAP/1.0\r\nHost: x\r\n\r\n', '\r\n\r\n', toFailureResponse(abortedFailure)],
+    ] as const
+    for (const [kind, request, answerEnd, reply] of greetings) {
+      const { listener, dial } = await openFor(t, place, protocols[kind])
+      const { socket, heard } = dial()
+      socket.write(request)
+      await waitFor(() => heard().endsWith(answerEnd))
+      const greeting = heard()
+      listener.startStopping(60_000)
+      await waitFor(() => socket.closed)
+      assert.equal(heard().slice(greeting.length), place === 'tcp' ? 'ECONNRESET' : reply)
+      await listener.close()
+    }
+  })
+
+  for (const end of ['a stop', 'an invalid chunk']) {
+    test(`${end} puts no text into a response that has begun over ${place}`, async (t) => {
+      const { icap } = newEndlessScans({ trickles: true })
+      const { listener, dial } = await openFor(t, place, icap)
+      const { socket, heard } = dial()
+      const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\n\r\n'
+      const layout = `Encapsulated: res-hdr=0, res-body=${head.length}`
+      socket.write(`RESPMOD icap://x/avscan ICAP/1.0\r\nHost: x\r\n${layout}\r\n\r\n${head}`)
+      socket.write(`10000\r\n${'x'.repeat(0x10000)}\r\n`)
+      await waitFor(() => heard().endsWith('\r\nxx\r\n') || heard().endsWith('1\r\nx\r\n1\r\nx\r\n'))
+      const begun = heard()
+      if (end === 'a stop') listener.startStopping(0)
+      else socket.write('no size\r\n')
+      await waitFor(() => socket.closed)
+      assert.equal(heard().slice(begun.length), place === 'tcp' ? 'ECONNRESET' : '')
     })
   }
+}
+
+test('a stop while a scan is not admitted yet replies in the form of its command', async (t) => {
+  const { promise: asked, resolve: noteAsked } = Promise.withResolvers<void>()
+  const begin = () => {
+    noteAsked()
+    return new Promise<void>(() => {})
+  }
+  const { listener, dial } = await openFor(t, 'unix', newEndlessScans({ begin }).clamd)
+  const { socket, heard } = dial()
+  socket.write('zIDSESSION\0zINSTREAM\0')
+  await asked
+  listener.startStopping(0)
+  await waitFor(() => socket.closed)
+  assert.equal(heard(), '1: stream: Assay.NotScanned.ServiceUnavailable FOUND\0')
 })

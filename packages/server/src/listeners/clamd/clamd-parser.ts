@@ -43,7 +43,7 @@ export function newClamdParser() {
           state = remainingBytes === 0 ? 'command' : 'content'
           if (remainingBytes === 0) yield { kind: 'content-end' }
         } else {
-          const end: Terminator = rest[0] === 0x7a ? '\0' : '\n'
+          const end = toTerminator(rest)
           const at = rest.indexOf(end)
           if (at > maxCommandBytes || (at === -1 && rest.length > maxCommandBytes)) {
             yield { kind: 'too-long', end }
@@ -59,6 +59,10 @@ export function newClamdParser() {
       // The rest is copied, because receivers of content events may keep the memory of the chunk.
       unread = rest.length === 0 ? emptyBuffer : Buffer.from(rest)
     },
+    /** Whether there are bytes of a command or its content that has not arrived as a whole. */
+    hasUnparsed: () => unread.length > 0 || state !== 'command',
+    /** Returns the terminator that the command of the unparsed bytes asks for. */
+    findTerminator: () => toTerminator(unread),
     /** Returns a command that arrived without terminator. clamd answers these at once, and some clients rely on it. */
     takeBare(): ClamdEvent | undefined {
       if (state !== 'command' || !bareCommands.some((text) => unread.equals(Buffer.from(text)))) return undefined
@@ -68,6 +72,8 @@ export function newClamdParser() {
     },
   }
 }
+
+export const toTerminator = (bytes: Buffer): Terminator => (bytes[0] === 0x7a ? '\0' : '\n')
 
 function toCommand(line: string, end: Terminator): ClamdEvent & { kind: 'command' } {
   const framed = line.startsWith('z') || line.startsWith('n')

@@ -9,7 +9,7 @@ import {
   toVerdict,
   type Verdict,
 } from '../listener-verdict.ts'
-import { type ClamdEvent, newClamdParser, type Terminator } from './clamd-parser.ts'
+import { type ClamdEvent, newClamdParser, type Terminator, toTerminator } from './clamd-parser.ts'
 
 type Deps = {
   scans: ListenerScans
@@ -29,17 +29,22 @@ const fileFailure = newFailure('UnsupportedCommand', 'Files of this machine are 
 /** Serves one client of clamd: a single command, or a session of numbered commands, one after the other. */
 export async function serveClamd(connection: Connection, deps: Deps) {
   const parser = newClamdParser()
-  /** Number of the last command in a session; undefined outside of a session. */
-  let commandNumber: number | undefined
+  const session = newSession(deps.onFailure)
+  const { toLine, toVerdictLine } = session
+  /** Sets the reply to a next command that cannot be served any more. */
+  const expectCommand = (end: Terminator) =>
+    connection.setFailureReply((failure) => session.toNextVerdictLine(failure, end))
   let stream: { content: ReturnType<typeof newStream>; end: Terminator } | undefined
   try {
     connection.expectWithin(commandMs)
     for await (const chunk of connection.chunks()) {
       for (const event of parser.push(chunk)) if (!(await handle(event))) return
-      const last = commandNumber === undefined ? parser.takeBare() : undefined
+      const last = session.isOpen() ? undefined : parser.takeBare()
       if (last !== undefined && !(await handle(last))) return
     }
-    if (stream !== undefined) throw new IncompleteRequest()
+    if (!parser.hasUnparsed()) return
+    if (stream === undefined) expectCommand(parser.findTerminator())
+    throw new IncompleteRequest()
   } finally {
     await stream?.content.abort()
   }
@@ -54,45 +59,36 @@ export async function serveClamd(connection: Connection, deps: Deps) {
       case 'content-end':
         return finish()
       case 'too-long':
-        await reply(toVerdictLine(longFailure, event.end))
+        await reply(toVerdictLine(longFailure, event.end), event.end)
         return false
     }
   }
 
-  function toLine(text: string, end: Terminator): string {
-    return `${commandNumber === undefined ? '' : `${commandNumber}: `}${text}${end}`
-  }
-
-  function toVerdictLine(verdict: Verdict, end: Terminator): string {
-    return toLine(toClamdReply(verdict, deps.onFailure), end)
-  }
-
-  async function reply(line: string): Promise<boolean> {
+  async function reply(line: string, end: Terminator): Promise<boolean> {
     await connection.send(line)
-    connection.setFailureReply(undefined)
+    expectCommand(end)
     connection.expectWithin(commandMs)
-    return commandNumber !== undefined && !connection.isStopping()
+    return session.isOpen() && !connection.isStopping()
   }
 
   async function runCommand({ text, framed, end }: ClamdEvent & { kind: 'command' }): Promise<boolean> {
-    if (commandNumber === undefined && text === 'IDSESSION' && framed) {
-      commandNumber = 0
+    if (!session.isOpen() && text === 'IDSESSION' && framed) {
+      session.open()
+      expectCommand(end)
       connection.expectWithin(commandMs)
       return true
     }
-    if (commandNumber !== undefined) {
-      if (text === 'END') return false
-      commandNumber++
-    }
+    if (session.isOpen() && text === 'END') return false
+    session.countCommand()
     if (text === 'INSTREAM') {
       await begin(end)
       return true
     }
     const replyText = findReply(text, framed, deps)
-    if (replyText !== undefined) return reply(toLine(replyText, end))
+    if (replyText !== undefined) return reply(toLine(replyText, end), end)
     // clamd, too, closes the connection after a command that it does not know.
-    const unknown = commandNumber === undefined ? 'UNKNOWN COMMAND' : 'Command invalid inside IDSESSION. ERROR'
-    await reply(toLine(unknown, end))
+    const unknown = session.isOpen() ? 'Command invalid inside IDSESSION. ERROR' : 'UNKNOWN COMMAND'
+    await reply(toLine(unknown, end), end)
     return false
   }
 
@@ -100,8 +96,8 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     connection.setBusy(true)
     connection.expectNothing()
     stream = { content: newStream(deps.scans), end }
-    await stream.content.begin()
     connection.setFailureReply((failure) => toVerdictLine(failure, end))
+    await stream.content.begin()
     connection.expectContent()
   }
 
@@ -109,7 +105,7 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     if (stream === undefined) return false
     const failure = await stream.content.write(bytes)
     if (failure === undefined) return true
-    await reply(toVerdictLine(failure, stream.end))
+    await reply(toVerdictLine(failure, stream.end), stream.end)
     return false
   }
 
@@ -119,9 +115,31 @@ export async function serveClamd(connection: Connection, deps: Deps) {
     connection.expectNothing()
     const verdict = await content.finish()
     stream = undefined
-    const staysOpen = await reply(toVerdictLine(verdict, end))
+    const staysOpen = await reply(toVerdictLine(verdict, end), end)
+    connection.noteVerdict()
     connection.setBusy(false)
     return staysOpen && !connection.isStopping()
+  }
+}
+
+/** Numbers the commands of a session, and writes the numbers before their replies. */
+function newSession(onFailure: OnFailure) {
+  /** Number of the last command; undefined outside of a session. */
+  let number: number | undefined
+  const toLine = (text: string, end: Terminator) => `${number === undefined ? '' : `${number}: `}${text}${end}`
+  return {
+    isOpen: () => number !== undefined,
+    open() {
+      number = 0
+    },
+    countCommand() {
+      if (number !== undefined) number++
+    },
+    toLine,
+    toVerdictLine: (verdict: Verdict, end: Terminator) => toLine(toClamdReply(verdict, onFailure), end),
+    /** The verdict on a command that has not arrived as a whole. */
+    toNextVerdictLine: (verdict: Verdict, end: Terminator) =>
+      `${number === undefined ? '' : `${number + 1}: `}${toClamdReply(verdict, onFailure)}${end}`,
   }
 }
 
@@ -187,7 +205,7 @@ async function finishScan(scan: ListenerScan | undefined): Promise<Verdict> {
 export const toClamdReplies = (onFailure: OnFailure) => ({
   timeout: 'COMMAND READ TIMED OUT\n',
   fail: (failure: Failure, firstBytes?: Buffer): string =>
-    `${toClamdReply(failure, onFailure)}${firstBytes?.[0] === 0x7a ? '\0' : '\n'}`,
+    `${toClamdReply(failure, onFailure)}${firstBytes === undefined ? '\n' : toTerminator(firstBytes)}`,
 })
 
 function toStats({ connections, maxConnections, waiting }: ReturnType<Deps['countLoad']>): string {

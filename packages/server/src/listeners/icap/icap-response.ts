@@ -31,8 +31,8 @@ type IcapStatus = keyof typeof reasons
 export type IcapHeaders = Record<string, string | undefined>
 
 /**
- * The head of an ICAP response. Headers that are undefined are left out. Encapsulated comes last, because Nextcloud reads
- * no header after it.
+ * The head of an ICAP response. Headers that are undefined are left out. Encapsulated comes last, because Nextcloud
+ * reads no header after it.
  */
 export function toIcapHead(status: IcapStatus, headers: IcapHeaders, encapsulated: string | undefined): string {
   const all = { ...headers, Encapsulated: encapsulated }
@@ -79,6 +79,7 @@ export function makeResponder(
   const isRequest = request.method === 'REQMOD'
   const ownHeader = isRequest ? 'req-hdr' : 'res-hdr'
   const hasBody = request.layout.body !== 'null-body'
+  let hasBegun = false
 
   const toHead = (status: IcapStatus, more: IcapHeaders, encapsulated = nullBody) =>
     Buffer.from(toIcapHead(status, { ISTag: deps.findTag(), Server: deps.server, ...more }, encapsulated))
@@ -99,12 +100,17 @@ export function makeResponder(
     const body = hasBody ? (isRequest ? 'req-body' : 'res-body') : 'null-body'
     const layout = own === undefined ? `${body}=0` : `${ownHeader}=0, ${body}=${own.length}`
     const head = toHead(200, request.closes ? { Connection: 'close' } : {}, layout)
+    // Until the end of this response, any text for a failure would be a part of it.
+    connection.setFailureReply(() => undefined)
+    hasBegun = true
     await connection.send(own === undefined ? head : Buffer.concat([head, own]))
   }
 
   return {
     sendOptions: (options: IcapHeaders) => connection.send(toHead(200, options)),
     sendMessageHead,
+    /** True once a part of the message was sent back: no other response can follow. */
+    hasBegun: () => hasBegun,
     sendPart,
     sendContent,
     sendEnd,

@@ -2,7 +2,14 @@ import { IcapFault } from '../../domain/icap/icap-headers.ts'
 import { type IcapEvent, newIcapParser } from '../../domain/icap/icap-parser.ts'
 import { type Connection, IncompleteRequest } from '../connection.ts'
 import { type IcapRequest, parseRequest, readMessage } from './icap-request.ts'
-import { type IcapHeaders, makeResponder, type ResponderDeps, toIcapHead, toRejection } from './icap-response.ts'
+import {
+  type IcapHeaders,
+  makeResponder,
+  type Responder,
+  type ResponderDeps,
+  toIcapHead,
+  toRejection,
+} from './icap-response.ts'
 import { cleanDecision, type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
 import { makeTrickle } from './trickle.ts'
 
@@ -27,6 +34,8 @@ const optionsTtlSeconds = 3600
 export async function serveIcap(connection: Connection, deps: Deps) {
   const parser = newIcapParser(parseRequest)
   let exchange: ReturnType<typeof newExchange> | undefined
+  let responder: Responder | undefined
+  let isOptions = false
   let isIdle = true
   try {
     connection.expectWithin(idleMs)
@@ -35,9 +44,10 @@ export async function serveIcap(connection: Connection, deps: Deps) {
       isIdle = false
       for (const event of parser.push(chunk)) if (!(await handle(event))) return
     }
-    if (exchange !== undefined) throw new IncompleteRequest()
+    if (exchange !== undefined || parser.hasUnparsed()) throw new IncompleteRequest()
   } catch (error) {
     if (!(error instanceof IcapFault)) throw error
+    if (responder?.hasBegun() === true) throw new IncompleteRequest()
     await connection.send(toRejection(error, deps.findTag()))
   } finally {
     await exchange?.abort()
@@ -51,7 +61,9 @@ export async function serveIcap(connection: Connection, deps: Deps) {
           throw new IcapFault(404, `The services are icap://<host>:<port>/${serviceName} and ${errorServiceName}.`)
         }
         connection.setBusy(true)
-        exchange = newExchange(connection, event, deps)
+        isOptions = event.head.method === 'OPTIONS'
+        responder = makeResponder(connection, event, deps)
+        exchange = newExchange(connection, event, { ...deps, responder })
         await exchange.begin()
         return true
       }
@@ -71,7 +83,10 @@ export async function serveIcap(connection: Connection, deps: Deps) {
 
   async function finish(inPreview: boolean): Promise<boolean> {
     const staysOpen = (await exchange?.finish(inPreview)) ?? false
+    if (!isOptions) connection.noteVerdict()
     exchange = undefined
+    responder = undefined
+    connection.setFailureReply(undefined)
     connection.setBusy(false)
     isIdle = true
     connection.expectWithin(idleMs)
@@ -80,14 +95,18 @@ export async function serveIcap(connection: Connection, deps: Deps) {
 }
 
 /** Handles one request: scans its message as it arrives, and sends the response. */
-function newExchange(connection: Connection, event: IcapEvent<IcapRequest> & { kind: 'head' }, deps: Deps) {
+function newExchange(
+  connection: Connection,
+  event: IcapEvent<IcapRequest> & { kind: 'head' },
+  deps: Deps & { responder: Responder },
+) {
   const { head: request } = event
+  const { responder } = deps
   const hasBody = request.layout.body !== 'null-body'
   const reportsErrors = request.service === errorServiceName
   const { maxBytes } = deps.scans
   const message = readMessage(request, event.headers, maxBytes)
   const scan = newMessageScan(message, deps)
-  const responder = makeResponder(connection, event, deps)
   // A client that takes 204 keeps the body itself, and waits without harm.
   const canTrickle = deps.trickles && request.method === 'RESPMOD' && !request.allows204
   const trickle = canTrickle ? makeTrickle(responder, { ...message, ...request }) : undefined
