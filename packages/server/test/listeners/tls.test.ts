@@ -193,7 +193,7 @@ describe('a listener with TLS', () => {
     const silent = Array.from({ length: 70 }, dialPlain)
     await waitFor(() => silent.filter(({ isReset }) => isReset()).length === 4)
     assert.equal(await ask(client), 'answer to hello\n')
-    assert.equal(silent.filter(({ socket }) => !socket.closed).length, 65)
+    await waitFor(() => silent.filter(({ socket }) => !socket.closed).length === 65)
     assert.equal(listener?.countConnections(), 0)
     listener?.startStopping(0)
     await waitFor(() => silent.every(({ isReset }) => isReset()))
