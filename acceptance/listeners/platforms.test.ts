@@ -87,44 +87,52 @@ describe('programs with the settings of docs/platforms.md', { skip: lacking }, (
   })
 
   const send = async (name: string, content: Buffer) => running.get(name)?.send(content)
-  const sendToAll = async (content: Buffer) =>
-    Object.fromEntries(await Promise.all(Object.keys(programs).map(async (name) => [name, await send(name, content)])))
-  const ofAll = (outcome: string) => Object.fromEntries(Object.keys(programs).map((name) => [name, outcome]))
+  /** ProFTPD keeps a file whose scan takes more than five seconds, as it can on a busy machine, so it may try again. */
+  const waitForProftpd = (content: Buffer, outcome: string) =>
+    waitUntil(`ProFTPD: ${outcome}`, async () => (await send('ProFTPD', content)) === outcome)
+  async function assertOutcomes(content: Buffer, { ProFTPD, ...expected }: Record<string, string>) {
+    const names = Object.keys(programs).filter((name) => name !== 'ProFTPD')
+    const outcomes = await Promise.all(names.map(async (name) => [name, await send(name, content)]))
+    assert.deepEqual(Object.fromEntries(outcomes), expected)
+    await waitForProftpd(content, String(ProFTPD))
+  }
+  const accepted = Object.fromEntries(Object.keys(programs).map((name) => [name, 'accepted']))
+  /** Replies to content that is refused for good. */
+  const refused = {
+    Exim: '550',
+    'Postfix with clamav-milter': '550',
+    amavis: 'discarded',
+    rspamd: 'reject',
+    ProFTPD: '550',
+    nginx: '403',
+  }
+  /** Replies of the table in the document: the sender tries again, except to programs whose recipe has a FOUND instead. */
+  const failed = { ...refused, Exim: '451', 'Postfix with clamav-milter': '451', amavis: '451', nginx: '503' }
 
   test('accept what is clean, also if it is large', async () => {
-    assert.deepEqual(await sendToAll(Buffer.from('nothing to see')), ofAll('accepted'))
+    await assertOutcomes(Buffer.from('nothing to see'), accepted)
     const large = randomBytes(3_000_000)
     assert.equal(await send('nginx', large), 'accepted')
     assert.ok((stored.at(-1) ?? 0) > large.length, 'the application got the whole upload')
-    assert.equal(await send('ProFTPD', large), 'accepted')
+    await waitForProftpd(large, 'accepted')
   })
 
   test('refuse the test virus, and what cannot be scanned', async () => {
     const before = stored.length
-    for (const content of [eicar, newEncryptedDocx()]) {
-      const { ProFTPD: _, ...outcomes } = await sendToAll(content)
-      const { ProFTPD: __, ...refused } = ofAll('refused')
-      assert.deepEqual(outcomes, refused)
-      // ProFTPD keeps a file whose scan takes more than five seconds, as it can on a busy machine.
-      await waitUntil('ProFTPD to refuse', async () => (await send('ProFTPD', content)) === 'refused')
-    }
+    for (const content of [eicar, newEncryptedDocx()]) await assertOutcomes(content, refused)
     assert.equal(stored.length, before)
   })
 
   test('accept nothing while the listener cannot scan', async () => {
     await Promise.all([listeners, strict].map(suspend))
-    const outcomes = await sendToAll(Buffer.from('nothing to see here'))
     // rspamd accepts mail after an ERROR, and ProFTPD keeps the file, so their recipes let Assay reply FOUND.
-    assert.deepEqual(outcomes, { ...ofAll('deferred'), ProFTPD: 'refused', rspamd: 'refused' })
+    await assertOutcomes(Buffer.from('nothing to see here'), failed)
   })
 
   test('accept nothing while the service is stopped', async () => {
     const before = stored.length
     await Promise.all([listeners.stop(), strict.stop()])
-    assert.deepEqual(await sendToAll(Buffer.from('nothing to see either')), {
-      ...ofAll('deferred'),
-      ProFTPD: 'refused',
-    })
+    await assertOutcomes(Buffer.from('nothing to see either'), { ...failed, rspamd: 'soft reject' })
     assert.equal(stored.length, before)
     assert.equal(mailbox.mails.length, 1, 'only the first mail was delivered')
   })

@@ -9,9 +9,11 @@ import { sendMail, toMail } from './mail-client.ts'
 import type { Mailbox } from './mailbox.ts'
 import { waitUntil } from './wait-until.ts'
 
-/** Content was stored or delivered, refused for good, or refused until the client tries again. */
-type Outcome = 'accepted' | 'refused' | 'deferred'
-export type Platform = { send(content: Buffer): Promise<Outcome> }
+/**
+ * Sends content and returns 'accepted' if it was stored or delivered, and otherwise the code or the action with which the
+ * program refused it. A program that does not answer, or with an unknown code, is an error.
+ */
+export type Platform = { send(content: Buffer): Promise<string> }
 
 export type Stage = {
   programs: DebianPrograms
@@ -35,8 +37,11 @@ function readRecipe(path: string): string {
   return block.text
 }
 
-const toOutcome = (reply: string): Outcome =>
-  reply.startsWith('2') ? 'accepted' : reply.startsWith('4') ? 'deferred' : 'refused'
+function toOutcome(reply: string): string {
+  const [code] = /^[245]\d\d(?=[ -])/.exec(reply) ?? []
+  if (code === undefined) throw new Error(`The mail server said ${JSON.stringify(reply)}.`)
+  return code.startsWith('2') ? 'accepted' : code
+}
 
 /** Writes a file into the directory that the programs see as /srv/assay. */
 function write({ programs }: Stage, name: string, text: string) {
@@ -159,7 +164,7 @@ export async function startAmavis(stage: Stage): Promise<Platform> {
       const before = stage.mailbox.mails.length
       const outcome = toOutcome(await sendMail(port, toMail(content)))
       // A message that amavis discards gets 250 as well, so delivery decides.
-      return outcome === 'accepted' && stage.mailbox.mails.length === before ? 'refused' : outcome
+      return outcome === 'accepted' && stage.mailbox.mails.length === before ? 'discarded' : outcome
     },
   }
 }
@@ -189,8 +194,10 @@ export async function startRspamd(stage: Stage): Promise<Platform> {
     async send(content) {
       const answer = await fetch(`http://127.0.0.1:${port}/checkv2`, { method: 'POST', body: toMail(content) })
       const { action } = (await answer.json()) as { action: string }
-      if (action === 'soft reject') return 'deferred'
-      return action === 'reject' ? 'refused' : 'accepted'
+      if (['reject', 'soft reject'].includes(action)) return action
+      // Other rules of rspamd may greylist the mail, which is not about its content.
+      if (['no action', 'greylist', 'add header'].includes(action)) return 'accepted'
+      throw new Error(`rspamd answered with ${answer.status} and the action ${action}.`)
     },
   }
 }
@@ -231,8 +238,14 @@ export async function startProftpd(stage: Stage): Promise<Platform> {
       rmSync(String(target), { force: true })
       const url = `ftp://me:secret@127.0.0.1:${port}/`
       const args = ['-sS', '--noproxy', '*', '--max-time', '60', '-T', String(source), url]
-      const code = await new Promise((resolve) => execFile('curl', args, (error) => resolve(error?.code ?? 0)))
-      return code === 0 || existsSync(String(target)) ? 'accepted' : 'refused'
+      const { error, stderr } = await new Promise<{ error: Error | null; stderr: string }>((resolve) =>
+        execFile('curl', args, (error, _, stderr) => resolve({ error, stderr })),
+      )
+      if (error === null) return 'accepted'
+      // curl exits with 18 or 25 if the server refuses an upload, and names the reply.
+      const [, reply] = /^curl: \((?:18|25)\) .*\b(5\d\d)$/m.exec(stderr) ?? []
+      if (reply === undefined) throw new Error(`ProFTPD did not answer the upload: ${stderr}`)
+      return existsSync(String(target)) ? `${reply}, and the file stays` : reply
     },
   }
 }
@@ -265,8 +278,8 @@ export async function startNginx(stage: Stage): Promise<Platform> {
       form.append('note', 'a field of the application')
       form.append('file', new Blob([new Uint8Array(content)]), 'upload.bin')
       const { status } = await fetch(url, { method: 'POST', body: form, headers: { 'idempotency-key': 'of-a-client' } })
-      if (status === 503) return 'deferred'
-      return status === 200 ? 'accepted' : 'refused'
+      if (![200, 403, 503].includes(status)) throw new Error(`nginx answered with ${status}.`)
+      return status === 200 ? 'accepted' : String(status)
     },
   }
 }
