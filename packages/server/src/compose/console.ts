@@ -48,7 +48,8 @@ export function openConsole(config: Config, deps: Deps) {
   const { storage, useCases, isTest, log } = deps
   const { database, auth } = storage
   const handlers = makeHandlers(config, deps)
-  const rejected = openRejectedRequests({ store: makeRejectedRequestStore(database), log })
+  const { isOutage } = database.watch
+  const rejected = openRejectedRequests({ store: makeRejectedRequestStore(database), isOutage, log })
   const guard = { ...auth, adminToken: config.adminToken }
   const consoleKeys = makeConsoleKeys({ ...storage, isTest })
   return {

@@ -103,7 +103,9 @@ const listRefreshMs = 3000
 
 async function openListsOf(database: Database, log: Logger) {
   const store = makeListStore(database)
-  const reportFailure = (error: unknown) => log.warn({ err: error }, 'cannot read the allow and block lists')
+  const reportFailure = (error: unknown) => {
+    if (!database.watch.isOutage(error)) log.warn({ err: error }, 'cannot read the allow and block lists')
+  }
   const opened = await openLists({ store, clock: database.clock, everyMs: listRefreshMs, reportFailure })
   return { store, reportFailure, ...opened }
 }

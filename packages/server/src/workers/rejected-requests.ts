@@ -6,7 +6,11 @@ const everyMs = 5000
 const maxKinds = 10_000
 
 /** Counts rejected requests for the usage page of each account. A crash loses at most 5 seconds of counts. */
-export function openRejectedRequests(deps: { store: RejectedRequestStore; log: Logger }) {
+export function openRejectedRequests(deps: {
+  store: RejectedRequestStore
+  isOutage(error: unknown): boolean
+  log: Logger
+}) {
   let counts = new Map<string, { accountId: string; status: number; count: number }>()
 
   const write = async () => {
@@ -16,7 +20,9 @@ export function openRejectedRequests(deps: { store: RejectedRequestStore; log: L
     await deps.store.add([...batch.values()])
   }
   const timer = setInterval(() => {
-    write().catch((error) => deps.log.warn({ err: error }, 'cannot record the counts of rejected requests'))
+    write().catch((error) => {
+      if (!deps.isOutage(error)) deps.log.warn({ err: error }, 'cannot record the counts of rejected requests')
+    })
   }, everyMs).unref()
 
   return {

@@ -411,7 +411,7 @@ describe('the console, as time goes by', () => {
     const { id } = await stores.register()
     const store = makeRejectedRequestStore(stores.database)
     for (let round = 0; round < 2; round++) {
-      const counter = openRejectedRequests({ store, log: silentLog })
+      const counter = openRejectedRequests({ store, isOutage: () => false, log: silentLog })
       for (let n = 0; n < 3; n++) counter.count(id, 403)
       counter.count(id, 429)
       await counter.close()

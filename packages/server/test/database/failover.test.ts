@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { copyFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { runProgram } from '../../../../acceptance/support/run-program.ts'
 import { openTcpProxy } from '../../../../acceptance/support/tcp-proxy.ts'
@@ -63,6 +65,15 @@ describe('a primary and its standby', () => {
     assert.equal(await withCertificate(certified), true)
     await assert.rejects(withCertificate(stranger), /certificate authentication failed/)
     await assert.rejects(tryWith('127.0.0.1', `sslmode=verify-full&${root}`, 'certified'), /client certificate/)
+    // A renewed file is used by the next connection.
+    const renewed = join(dirname(authority.ca), 'renewed.crt')
+    copyFileSync(stranger.cert, renewed)
+    const connector = makeConnector({
+      url: `postgres://tester@127.0.0.1:${port}/assay?sslmode=verify-full&sslrootcert=${renewed}`,
+    })
+    await assert.rejects(connector.newClient({}).connect(), /certificate/)
+    copyFileSync(authority.ca, renewed)
+    await (await connector.newClient({}).connect()).end()
   })
 
   test('connect_timeout limits the wait for a single server', { timeout: 60_000 }, async () => {
