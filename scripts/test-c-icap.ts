@@ -15,6 +15,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findFreePort } from '../acceptance/support/free-port.ts'
+import { isStopped } from '../acceptance/support/processes.ts'
 import { waitUntil } from '../acceptance/support/wait-until.ts'
 import { findProgram } from '../packages/server/src/engines/clamav/installation.ts'
 
@@ -46,7 +47,12 @@ export async function startCIcap() {
   return {
     port,
     /** Signals c-icap, the process that starts others and those. */
-    signal: (name: NodeJS.Signals) => process.kill(-(server.pid as number), name),
+    async signal(name: NodeJS.Signals) {
+      const pid = server.pid as number
+      process.kill(-pid, name)
+      // Other threads go on until one of them has taken the signal.
+      if (name === 'SIGSTOP') await waitUntil('c-icap to stop', () => [pid, ...listChildren(pid)].every(isStopped))
+    },
     signalClamd: (name: NodeJS.Signals) => clamd.kill(name),
     /** Contents that c-icap has received and not answered. */
     countHeld: () => listOpenFiles(server.pid as number).filter((path) => path.startsWith(join(dir, 'scratch'))).length,
@@ -79,10 +85,12 @@ async function startServer(dir: string, port: number): Promise<ChildProcess> {
   return child
 }
 
+const listChildren = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').map(Number)
+
 /** Files that the children of a process have open, also those without a name. */
 function listOpenFiles(pid: number): string[] {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ')
-  return children.flatMap((child) => {
+  return listChildren(pid).flatMap((child) => {
     const fds = `/proc/${child}/fd`
     return readdirSync(fds).map((fd) => readlinkSync(join(fds, fd)))
   })

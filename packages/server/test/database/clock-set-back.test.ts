@@ -140,7 +140,7 @@ describe('after the clock of the database was set back', () => {
     const lists = makeHashListStore(stores.database)
     const options = { pool: stores.pool, decide: () => undefined, makeBody: () => '' }
     const revisions = makeRevisionStore(options)
-    await stores.pool.query(`insert into revision_work (hashes) values ('{}')`)
+    await stores.pool.query(`insert into revision_work (hashes) values (array['a'::bytea])`)
     await lists.beginImport({ name: 'cut', verdict: 'bad', origin: 'import', createdBy: 'test' })
     const [lost] = await revisions.claim(leaseMs)
     assert.ok(lost)
