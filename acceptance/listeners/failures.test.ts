@@ -134,7 +134,7 @@ describe('listeners with an engine that fails', { skip: alreadyTested }, () => {
     busy.socket.write(Buffer.concat([Buffer.from('zIDSESSION\0zINSTREAM\0'), toLength(5), Buffer.from('goo')]))
     await waitUntil('both to be there', () => idle.heard() === '1: PONG\0')
     process.kill(listeners.pid, 'SIGTERM')
-    await waitUntil('the idle one to be let go', () => idle.socket.readableEnded)
+    await waitUntil('the idle one to be let go', () => idle.socket.closed)
     busy.socket.write(Buffer.concat([Buffer.from('d '), toLength(0), Buffer.from('zPING\0')]))
     await waitUntil('the busy one to be let go', () => busy.socket.readableEnded)
     assert.equal(busy.heard(), '1: stream: OK\0')
