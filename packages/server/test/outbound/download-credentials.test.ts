@@ -90,7 +90,9 @@ describe('the headers of a credential', () => {
   })
 
   test('do not follow from https to http, or from a name to its address', async (t) => {
-    setDefaultCACertificates([...getCACertificates(), readCertificate('origin.crt')])
+    const trusted = getCACertificates('default')
+    setDefaultCACertificates([...trusted, readCertificate('origin.crt')])
+    t.after(() => setDefaultCACertificates(trusted))
     const plain = await openOrigin(t, (socket) => socket.end(content))
     const secure = await openOrigin(
       t,
