@@ -176,7 +176,10 @@ api_key = "${ownKey}"\non_failure = "found"\nmax_mb = 1\n`
     const { checks, faults } = await diagnose()
     assert.match(checks.get('listener own') ?? '', /^clamd on unix:.* for the account /)
     assert.match(checks.get('certificate of the listener branch') ?? '', /^valid until /)
-    assert.match(faults.get('listener branch') ?? '', /its API key is not valid\. Create a key with: /)
+    assert.match(
+      faults.get('listener branch') ?? '',
+      /the API key is not valid: every scan will be refused\. Create one: /,
+    )
     await service.operate('accounts', 'resume', branch.id)
     await waitUntil('the end of the suspension', async () => (await listListeners())[1]?.account !== null)
   })

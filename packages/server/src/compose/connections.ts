@@ -36,6 +36,16 @@ export function countConnectionsByFileLimit(): number {
   return Math.max(1, Math.floor((limit - Math.min(filesForOthers, limit / 2)) / 2))
 }
 
+/**
+ * Lowers the limits of listeners whose connections would take more than half of what the limit of open files allows, in
+ * proportion: a client that is accepted without a file left for its content gets no reply.
+ */
+export function fitListeners(wanted: number[], allowed = countConnectionsByFileLimit()): number[] {
+  const sum = wanted.reduce((total, count) => total + count, 0)
+  const share = Math.min(1, allowed / 2 / sum)
+  return wanted.map((count) => Math.max(1, Math.floor(count * share)))
+}
+
 /** The limit of open files and sockets of this process. Node raises the soft limit to the hard limit at its start. */
 function readFileLimit(): number {
   try {

@@ -75,7 +75,8 @@ export async function openEdge(config: Config, deps: Deps) {
   closers.add(listeners.close)
   const site = openConsole(config, { ...deps, ...node, useCases, listListeners: listeners.list, log })
   closers.add(site.close)
-  const http = await openHttp(config, { ...deps, ...node, useCases, site })
+  const listenerConnections = listeners.maxConnections
+  const http = await openHttp(config, { ...deps, ...node, useCases, site, listenerConnections })
   const heartbeat = openHeartbeat({
     nodes: storage.nodes,
     describe: makeNodeInfo({
@@ -160,6 +161,8 @@ type HttpParts = Deps & {
   roles: string[]
   useCases: ReturnType<typeof makeUseCases>
   site: ReturnType<typeof openConsole>
+  /** Connections that listeners may hold, which need files too. */
+  listenerConnections: number
 }
 
 async function openHttp(config: Config, parts: HttpParts): Promise<HttpListener> {
@@ -179,7 +182,7 @@ async function openHttp(config: Config, parts: HttpParts): Promise<HttpListener>
     metrics,
     stopping: parts.readiness.stopping,
     draining: parts.draining,
-    maxConnections: Math.min(config.maxConnections, countConnectionsByFileLimit()),
+    maxConnections: Math.min(config.maxConnections, countConnectionsByFileLimit() - parts.listenerConnections),
     isOutage: storage.database.watch.isOutage,
     findConflict: findRegionConflict,
     region: config.region,

@@ -1,6 +1,8 @@
 import { makeAdmissionGate } from '../database/admission-gate.ts'
+import { isTestInstallation } from '../database/installation-store.ts'
 import { parseRestrictions } from '../domain/accounts/key-restrictions.ts'
 import { toKeyDigest } from '../domain/accounts/secrets.ts'
+import type { AdmissionAnswer } from '../domain/ports/admission-gate.ts'
 import { type ListenerDefinition, toAddressText } from './listener-definitions.ts'
 import type { Stores } from './stores.ts'
 
@@ -16,15 +18,29 @@ export async function checkListener(definition: ListenerDefinition, { database, 
     onOutage,
   })
   const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
-  const set = 'Create a key with: npm run assay -- keys create --account ID --name NAME.'
-  if (answer.outcome === 'unknown-key') return { ok: false, says: `${origin}: its API key is not valid. ${set}` }
-  const { allow, kinds, networks } = parseRestrictions(answer.caller.restrictions)
-  const isRefused =
-    allow?.includes('scan') === false ||
-    kinds?.includes('malware') === false ||
-    (networks !== null && 'path' in address)
-  if (isRefused)
-    return { ok: false, says: `${origin}: its API key is restricted so that every scan is refused. ${set}` }
-  const account = await accounts.findAccount(answer.caller.accountId)
+  const fault = findKeyFault(definition, answer, await isTestInstallation(database))
+  if (fault !== undefined) {
+    const says = `${origin}: the API key ${fault}. Create one: npm run assay -- keys create --account ID --name NAME.`
+    return { ok: false, says }
+  }
+  const account = answer.outcome === 'unknown-key' ? undefined : await accounts.findAccount(answer.caller.accountId)
   return { ok: true, says: `${kind} on ${toAddressText(address)} for the account ${account?.name ?? 'unknown'}` }
+}
+
+export const testKeyFault = 'is a test key: every file would be called clean'
+
+/** Tells why the key of a listener cannot be used for its scans. */
+export function findKeyFault(
+  { address }: ListenerDefinition,
+  answer: AdmissionAnswer,
+  isTest: boolean,
+): string | undefined {
+  if (answer.outcome === 'unknown-key') return 'is not valid: every scan will be refused'
+  if (answer.caller.isTest && !isTest) return testKeyFault
+  const { allow, kinds, networks } = parseRestrictions(answer.caller.restrictions)
+  if (allow?.includes('scan') === false || kinds?.includes('malware') === false)
+    return 'may not scan for malware: every scan will be refused'
+  return networks !== null && 'path' in address
+    ? 'is restricted to networks: every scan over a unix socket will be refused'
+    : undefined
 }

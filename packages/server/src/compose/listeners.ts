@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/load-config.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
-import { makeNetworkCheck, parseRestrictions } from '../domain/accounts/key-restrictions.ts'
+import { makeNetworkCheck } from '../domain/accounts/key-restrictions.ts'
 import { toKeyDigest } from '../domain/accounts/secrets.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { AdmissionGate } from '../domain/ports/admission-gate.ts'
@@ -20,7 +20,9 @@ import { type ListenerScans, makeListenerScans } from '../listeners/listener-sca
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
+import { fitListeners } from './connections.ts'
 import type { ExternalEngines } from './external-engines.ts'
+import { findKeyFault, testKeyFault } from './listener-check.ts'
 import { type ListenerDefinition, readListeners, toAddressText } from './listener-definitions.ts'
 
 type Malware = {
@@ -52,7 +54,7 @@ export async function openListeners(config: Config, deps: Deps) {
     await Promise.all(open.map(({ listener }) => listener.close()))
   }
   try {
-    for (const definition of readListeners(config)) {
+    for (const definition of fitToFileLimit(readListeners(config), deps.log)) {
       open.push({ definition, listener: await openOne(definition, deps) })
     }
   } catch (error) {
@@ -61,6 +63,8 @@ export async function openListeners(config: Config, deps: Deps) {
   }
   observe(open, deps.metrics)
   return {
+    /** Connections that the listeners may hold. */
+    maxConnections: open.reduce((sum, { definition }) => sum + definition.maxConnections, 0),
     /** Describes the listeners for the status page. */
     list: () => Promise.all(open.map(({ definition, listener }) => describe(definition, listener, deps))),
     startStopping(cutAfterMs: number) {
@@ -68,6 +72,20 @@ export async function openListeners(config: Config, deps: Deps) {
     },
     close,
   }
+}
+
+function fitToFileLimit(definitions: ListenerDefinition[], log: Logger): ListenerDefinition[] {
+  const limits = fitListeners(definitions.map(({ maxConnections }) => maxConnections))
+  return definitions.map((definition, i) => {
+    const maxConnections = limits[i] ?? definition.maxConnections
+    if (maxConnections === definition.maxConnections) return definition
+    const { name, maxConnections: wanted } = definition
+    log.warn(
+      { listener: name, wanted, maxConnections },
+      'the limit of open files allows this listener fewer connections',
+    )
+    return { ...definition, maxConnections }
+  })
 }
 
 async function openOne(definition: ListenerDefinition, deps: Deps): Promise<Listener> {
@@ -203,25 +221,13 @@ async function describe(definition: ListenerDefinition, listener: Listener, { ga
 }
 
 /** Warns about a key that is not valid or may not scan; refuses a test key, with which every file would be clean. */
-async function checkKey({ name, kind, address, apiKey }: ListenerDefinition, { gate, isTest, log }: Deps) {
-  const about = { protocol: kind, listener: name }
+async function checkKey(definition: ListenerDefinition, { gate, isTest, log }: Deps) {
+  const { name, kind, apiKey } = definition
   const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
-  if (answer.outcome === 'unknown-key') {
-    log.warn(about, 'the API key of this listener is not valid: every scan will be refused')
-  } else if (answer.caller.isTest && !isTest) {
-    throw new OperatorMistake(
-      `The key of the listener ${name} is a test key: every file would be called clean. Set another key.`,
-    )
-  } else {
-    const { allow, kinds, networks } = parseRestrictions(answer.caller.restrictions)
-    if (allow?.includes('scan') === false || kinds?.includes('malware') === false)
-      log.warn(about, 'the API key of this listener may not scan for malware: every scan will be refused')
-    if (networks !== null && 'path' in address)
-      log.warn(
-        about,
-        'the API key of this listener is restricted to networks: every scan over a unix socket is refused',
-      )
-  }
+  const fault = findKeyFault(definition, answer, isTest)
+  if (fault === testKeyFault)
+    throw new OperatorMistake(`The API key of the listener ${name} ${fault}. Set another key.`)
+  if (fault !== undefined) log.warn({ protocol: kind, listener: name }, `the API key of this listener ${fault}`)
 }
 
 /** The ICAP ISTag: at most 32 characters, in quotes. Proxies drop cached verdicts when it changes. */

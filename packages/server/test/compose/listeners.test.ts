@@ -4,8 +4,11 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { fitListeners } from '../../src/compose/connections.ts'
+import { findKeyFault, testKeyFault } from '../../src/compose/listener-check.ts'
 import { openListeners } from '../../src/compose/listeners.ts'
 import type { Config } from '../../src/config/load-config.ts'
+import { toRestrictionsText } from '../../src/domain/accounts/key-restrictions.ts'
 import { newEngine } from '../scans/scan-support.ts'
 import { silentLog } from '../support/silent-log.ts'
 
@@ -75,4 +78,26 @@ test('a listener that cannot be opened says what to do, and keeps the file that 
   })
   assert.equal(readFileSync(file, 'utf8'), 'a document')
   await assert.rejects(open(join(dir, 'missing', 'b.sock')), /ENOENT.*Create its directory/)
+})
+
+test('a key that would call every file clean or refuse every scan is found before', () => {
+  type Arguments = Parameters<typeof findKeyFault>
+  const find = (caller: { isTest?: boolean; restrictions?: string }, address: object = { host: '', port: 1 }) => {
+    const answer = { outcome: 'admitted', caller: { isTest: false, restrictions: '', ...caller } }
+    return findKeyFault({ address } as Arguments[0], answer as Arguments[1], false)
+  }
+  assert.equal(find({}), undefined)
+  assert.equal(find({ isTest: true }), testKeyFault)
+  const networks = toRestrictionsText({ allow: null, kinds: null, networks: ['127.0.0.0/8'] })
+  assert.equal(find({ restrictions: networks }), undefined)
+  assert.match(find({ restrictions: networks }, { path: '/a.sock' }) ?? '', /over a unix socket/)
+  const reading = toRestrictionsText({ allow: ['read'], kinds: null, networks: null })
+  assert.match(find({ restrictions: reading }) ?? '', /may not scan/)
+})
+
+test('listeners take at most half of the connections that the limit of open files allows', () => {
+  assert.deepEqual(fitListeners([256, 256], 10_000), [256, 256])
+  assert.deepEqual(fitListeners([256, 256], 432), [108, 108])
+  assert.deepEqual(fitListeners([4096, 1], 400), [199, 1])
+  assert.deepEqual(fitListeners([], 400), [])
 })
