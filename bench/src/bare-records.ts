@@ -19,7 +19,7 @@ export type Scanned = {
 
 export type Store = (scanned: Scanned) => Promise<void>
 
-/** One small statement for all results that wait: it charges one account and stores ids, hashes and responses. */
+/** Charges one account and stores ids, hashes and responses, in one small statement for all results that wait. */
 export async function openSmallStore(databaseUrl: string, onError: (error: Error) => void): Promise<Store> {
   const client = new pg.Client({ connectionString: databaseUrl })
   let batch: { scanned: Scanned; done(): void }[] = []
@@ -61,7 +61,7 @@ export async function openSmallStore(databaseUrl: string, onError: (error: Error
     })
 }
 
-/** The admission of Assay: exact rates and credits for any number of keys, with the charge and the record of each scan. */
+/** Charges and records each scan by the admission of Assay: exact rates and credits for any number of keys. */
 export async function openAdmissionStore(databaseUrl: string): Promise<Store> {
   const { config } = loadConfig({ ...process.env, ASSAY_DATABASE_URL: databaseUrl })
   const log = makeLogger({ level: 'warn', region: 'bench' })

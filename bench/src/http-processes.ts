@@ -81,7 +81,7 @@ function toMiddles(name: string, turns: Turns) {
   return { one, two }
 }
 
-/** What a second process costs the smallest program, which does nothing but pass requests on. */
+/** Measures what a second process costs the smallest program, which does nothing but pass requests on. */
 async function measureBare(startServer: ReturnType<typeof openChildren>['startServer']): Promise<Row> {
   const start = (...args: string[]) => startServer(new URL('./bare-processes.ts', import.meta.url), args)
   const servers = { one: await start(), two: await start('two') }

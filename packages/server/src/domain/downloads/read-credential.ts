@@ -18,7 +18,7 @@ export type EnteredCredential =
       bucket: string
       region: string
       endpoint: string | null
-      /** Of an endpoint. AWS knows both styles, so without an endpoint it must be undefined. */
+      /** The style of an endpoint. AWS knows both styles, so without an endpoint it must be undefined. */
       style: UrlStyle | undefined
       accessKeyId: string
       secretAccessKey: string
