@@ -5,6 +5,7 @@ import { type Connection, closeAfterReply } from '../../src/listeners/connection
 import { type Listener, openListener } from '../../src/listeners/listener.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
+import { watchSocket } from './watch-socket.ts'
 
 describe('a listener', () => {
   let listener: Listener | undefined
@@ -43,16 +44,7 @@ describe('a listener', () => {
   function dial() {
     const socket = connect({ port: listener?.port ?? 0, host: '127.0.0.1' })
     sockets.push(socket)
-    let text = ''
-    let fault: NodeJS.ErrnoException | undefined
-    socket
-      .on('error', (error) => {
-        fault ??= error
-      })
-      .on('data', (chunk) => {
-        text += chunk
-      })
-    return { socket, heard: () => text, isReset: () => fault?.code === 'ECONNRESET' }
+    return watchSocket(socket)
   }
 
   /** Serves a connection by reading all of it, after `expect` has set what it waits for. */

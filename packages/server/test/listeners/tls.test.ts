@@ -15,6 +15,7 @@ import { newEndlessScans } from '../support/endless-scans.ts'
 import * as clients from '../support/listener-clients.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
+import { watchSocket } from './watch-socket.ts'
 
 /** Answers every chunk; a chunk can ask for a fault, or that the connection stays open. */
 async function serve(connection: Connection) {
@@ -81,16 +82,7 @@ describe('a listener with TLS', () => {
 
   function watch<T extends Socket>(socket: T) {
     sockets.push(socket)
-    let text = ''
-    let fault: NodeJS.ErrnoException | undefined
-    socket
-      .on('error', (error) => {
-        fault ??= error
-      })
-      .on('data', (chunk) => {
-        text += chunk
-      })
-    return { socket, heard: () => text, isReset: () => fault?.code === 'ECONNRESET' }
+    return watchSocket(socket)
   }
 
   const dial = (files: CertificateFiles | undefined, options: ConnectionOptions = {}) =>
