@@ -79,7 +79,8 @@ export function makeDownloadsCommand(): Command {
     .action(async (wanted: string, { account: accountId }: { account: string }, command: Command) => {
       const removed = await changeStores(async ({ downloadCredentials }, audit) => {
         const all = await downloadCredentials.show(accountId)
-        const found = all.find(({ id, target }) => id === wanted || target === wanted)
+        // Targets are stored with their protocol, which a host is entered without.
+        const found = all.find(({ id, target }) => [id, target, target.replace('https://', '')].includes(wanted))
         const { id, target } = requireFound(found, `download credential ${wanted} of this account`)
         requireFound(await downloadCredentials.remove(accountId, id), `download credential ${wanted} of this account`)
         await audit('download-credential.remove', target, { accountId })

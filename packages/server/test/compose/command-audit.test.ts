@@ -140,7 +140,7 @@ describe('the audit log of operator commands', () => {
         'https://files.example.com',
       ],
       [
-        ['downloads', 'remove', 'https://files.example.com', ...account],
+        ['downloads', 'remove', 'files.example.com', ...account],
         'download-credential.remove',
         'https://files.example.com',
       ],
