@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { runProgram } from '../support/run-program.ts'
+import { runAlone, runProgram } from '../support/run-program.ts'
 import { getSharedService } from '../support/shared-service.ts'
 
 const service = getSharedService()
 const nobody = '00000000-0000-4000-8000-000000000000'
 const run = (...args: string[]) => runProgram(service.settings, ...args)
 
-describe('wrong usage ends with code 2 and a line that says what is expected', { concurrency: 2 }, () => {
+describe('wrong usage ends with code 2 and a line that says what is expected', () => {
   const cases: [args: string[], says: RegExp][] = [
     [['nonsense'], /unknown command 'nonsense'/],
     [['accounts', 'nonsense'], /unknown command 'nonsense'/],
@@ -45,9 +45,7 @@ describe('wrong usage ends with code 2 and a line that says what is expected', {
   })
 })
 
-describe('a command that fails ends with code 1 and one sentence, in JSON with --json', {
-  concurrency: 2,
-}, () => {
+describe('a command that fails ends with code 1 and one sentence, in JSON with --json', () => {
   const cases: [args: string[], says: RegExp][] = [
     [
       ['accounts', 'create', '--name', 'x', '--plan', 'none'],
@@ -71,6 +69,20 @@ describe('a command that fails ends with code 1 and one sentence, in JSON with -
       assert.match(err.trimEnd(), says)
       assertPlain(err)
     })
+  }
+})
+
+test('a process of its own exits with the same codes', async () => {
+  const cases: [args: string[], code: number, out: RegExp, err: RegExp][] = [
+    [['nonsense'], 2, /^$/, /unknown command 'nonsense'/],
+    [['accounts', 'show', nobody, '--json'], 1, /^\{"error":"There is no account 0.*\}\n$/, /^There is no account 0/],
+    [['plans', 'list', '--json'], 0, /"name":"standard"/, /^$/],
+  ]
+  for (const [args, expected, out, err] of cases) {
+    const run = await runAlone(service.settings, ...args)
+    assert.equal(run.code, expected, args.join(' '))
+    assert.match(run.out, out)
+    assert.match(run.err, err)
   }
 })
 

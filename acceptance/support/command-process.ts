@@ -1,0 +1,29 @@
+import { pathToFileURL } from 'node:url'
+
+/**
+ * Runs commands of the operator's program one after the other in this process, each by evaluating its main file again:
+ * the modules that the file imports are loaded once. The parent sends the arguments and the environment of a command,
+ * and reads its output up to the mark, which this process writes where the program would exit.
+ */
+export type CommandMessage = { args: string[]; env: NodeJS.ProcessEnv }
+
+const [mainFile = '', mark = ''] = process.argv.slice(2)
+const exit = process.exit.bind(process)
+// Each command adds listeners that the end of its process would remove.
+for (const emitter of [process, process.stdout, process.stderr]) emitter.setMaxListeners(0)
+process.on('disconnect', () => exit())
+let commands = 0
+
+process.on('message', async ({ args, env }: CommandMessage) => {
+  for (const name of Object.keys(process.env)) if (env[name] === undefined) delete process.env[name]
+  Object.assign(process.env, env)
+  process.argv = [process.execPath, mainFile, ...args]
+  process.exitCode = undefined
+  const { promise: ended, resolve } = Promise.withResolvers<number>()
+  process.exit = ((code?: number) => resolve(Number(code ?? process.exitCode ?? 0))) as typeof process.exit
+  commands++
+  await import(`${pathToFileURL(mainFile)}?${commands}`)
+  const code = await ended
+  process.stderr.write(mark)
+  process.stdout.write(`${mark}${code}${mark}`)
+})
