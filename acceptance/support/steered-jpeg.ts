@@ -118,15 +118,17 @@ type BitWriter = ReturnType<typeof makeBitWriter>
 
 function makeBitWriter() {
   const bytes: number[] = []
-  let [held, count] = [0, 0]
+  let held = 0
+  let count = 0
+  /** At most 24 bits: up to seven wait for the next byte. */
   const write = (value: number, bits: number) => {
-    for (let bit = bits - 1; bit >= 0; bit--) {
-      held = (held << 1) | ((value >> bit) & 1)
-      if (++count < 8) continue
-      bytes.push(held)
-      if (held === 0xff) bytes.push(0)
-      ;[held, count] = [0, 0]
+    held = (held << bits) | (value & ((1 << bits) - 1))
+    for (count += bits; count >= 8; count -= 8) {
+      const byte = (held >>> (count - 8)) & 0xff
+      bytes.push(byte)
+      if (byte === 0xff) bytes.push(0)
     }
+    held &= (1 << count) - 1
   }
   return {
     write,

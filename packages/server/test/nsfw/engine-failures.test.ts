@@ -3,16 +3,22 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
-import { test } from 'node:test'
+import { basename, dirname, join } from 'node:path'
+import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import sharp from 'sharp'
+import { makePng } from '../../../../acceptance/support/hostile-images.ts'
 import { isRunning, isStopped } from '../../../../acceptance/support/processes.ts'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
+import type { ImageEngineDeps } from '../../src/engines/nsfw/image-engine.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { newPicture, noAbort, openTestEngine, openTestModels, toContent } from './engine-support.ts'
+import { newPicture, noAbort, openTestEngine, openTinyModel, toContent } from './engine-support.ts'
 
 const picture = await newPicture()
+const model = await openTinyModel({ after })
+const open = (t: Parameters<typeof openTestEngine>[0], options: Partial<ImageEngineDeps> = {}) =>
+  openTestEngine(t, { models: [model], ...options })
+/** One engine for the tests that need no other options and leave it with one process. */
+const shared = await open({ after }, { maxWaiting: 3 })
 const isClassified = (report: object) => assert.ok('frames' in report, JSON.stringify(report))
 const kill = (pid: number) => process.kill(pid, 'SIGKILL')
 
@@ -22,8 +28,8 @@ const stop = async (pid: number) => {
   await waitFor(() => isStopped(pid))
 }
 
-test('a picture whose process is killed at work is classified again in another', async (t) => {
-  const { engine, pids } = await openTestEngine(t)
+test('a picture whose process is killed at work is classified again in another', async () => {
+  const { engine, pids } = shared
   const [first = 0] = pids()
   let reads = 0
   const content = toContent(picture, async (times) => {
@@ -38,7 +44,7 @@ test('a picture whose process is killed at work is classified again in another',
 })
 
 test('a picture whose process hangs is classified in another, and has no result when that one hangs too', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { stallMs: 3000 })
+  const { engine, pids } = await open(t, { stallMs: 3000 })
   const stopped: number[] = []
   const stopFirst = (most: number) =>
     toContent(picture, async () => {
@@ -59,7 +65,7 @@ test('a picture whose process hangs is classified in another, and has no result 
 })
 
 test('a process that answers too late is ended, and the picture classified in another', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { answerMs: 8000 })
+  const { engine, pids } = await open(t, { answerMs: 8000 })
   const [first = 0] = pids()
   const content = toContent(picture, async (times) => {
     if (times === 1) await stop(first)
@@ -70,7 +76,7 @@ test('a process that answers too late is ended, and the picture classified in an
 
 test('a picture that kills two processes has no result, and other pictures are not affected', async (t) => {
   const escapes: string[] = []
-  const { engine, pids } = await openTestEngine(t, { processes: 2, onEscape: (parser) => escapes.push(parser) })
+  const { engine, pids } = await open(t, { processes: 2, onEscape: (parser) => escapes.push(parser) })
   const [first] = pids()
   const gate = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
@@ -107,8 +113,8 @@ test('a picture that kills two processes has no result, and other pictures are n
   assert.notEqual(engine.findState(), undefined)
 })
 
-test('pictures beyond the most that may wait are rejected, and a caller who leaves frees its place in the queue', async (t) => {
-  const { engine } = await openTestEngine(t, { maxWaiting: 2 })
+test('pictures beyond the most that may wait are rejected, and a caller who leaves frees its place in the queue', async () => {
+  const { engine } = shared
   const gate = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()
   const running = engine.classify(
@@ -121,20 +127,20 @@ test('pictures beyond the most that may wait are rejected, and a caller who leav
   await begun.promise
   const leaving = new AbortController()
   const left = engine.classify(toContent(picture), leaving)
-  const waiting = engine.classify(toContent(picture), noAbort)
-  assert.equal(engine.countWaiting(), 2)
+  const waiting = [1, 2].map(() => engine.classify(toContent(picture), noAbort))
+  assert.equal(engine.countWaiting(), 3)
   await assert.rejects(engine.classify(toContent(picture), noAbort), EngineBusy)
   const reason = new Error('the caller left')
   leaving.abort(reason)
   await assert.rejects(left, reason)
-  assert.equal(engine.countWaiting(), 1)
+  assert.equal(engine.countWaiting(), 2)
   gate.resolve()
-  for (const report of await Promise.all([running, waiting])) isClassified(report)
+  for (const report of await Promise.all([running, ...waiting])) isClassified(report)
   await assert.rejects(engine.classify(toContent(picture), leaving), reason)
 })
 
-test('a caller comes before pictures of background jobs that wait already', async (t) => {
-  const { engine } = await openTestEngine(t)
+test('a caller comes before pictures of background jobs that wait already', async () => {
+  const { engine } = shared
   const gate = Promise.withResolvers<void>()
   const begun: string[] = []
   const { signal } = noAbort
@@ -154,8 +160,8 @@ test('a caller comes before pictures of background jobs that wait already', asyn
   assert.deepEqual(begun, ['first', 'caller', 'job 1', 'job 2'])
 })
 
-test('a caller who leaves while the picture is classified costs no process', async (t) => {
-  const { engine, pids } = await openTestEngine(t)
+test('a caller who leaves while the picture is classified costs no process', async () => {
+  const { engine, pids } = shared
   const before = pids()
   const leaving = new AbortController()
   isClassified(
@@ -167,8 +173,8 @@ test('a caller who leaves while the picture is classified costs no process', asy
   assert.deepEqual(pids(), before)
 })
 
-test('an error of reading the content is thrown unchanged, and the process stays', async (t) => {
-  const { engine, pids } = await openTestEngine(t)
+test('an error of reading the content is thrown unchanged, and the process stays', async () => {
+  const { engine, pids } = shared
   const before = pids()
   const failing = toContent(picture, () => Promise.reject(new Error('the store is away')))
   await assert.rejects(engine.classify(failing, noAbort), /the store is away/)
@@ -177,11 +183,11 @@ test('an error of reading the content is thrown unchanged, and the process stays
 })
 
 test('a picture that takes too much memory is not clean, and the next one is classified', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { maxMemoryMb: 230 })
+  const { engine, pids } = await open(t, { maxMemoryMb: 150 })
   const before = pids()
   isClassified(await engine.classify(toContent(picture), noAbort))
   assert.deepEqual(pids(), before)
-  assert.deepEqual(await engine.classify(toContent(await newLargePicture()), noAbort), {
+  assert.deepEqual(await engine.classify(toContent(newLargePicture()), noAbort), {
     unscanned: 'ScanLimitExceeded',
   })
   isClassified(await engine.classify(toContent(picture), noAbort))
@@ -189,26 +195,24 @@ test('a picture that takes too much memory is not clean, and the next one is cla
 })
 
 test('without a model the engine is down and says why, and it comes up by itself when there is one', async (t) => {
-  const models = await openTestModels()
   const dir = mkdtempSync(join(tmpdir(), 'assay-models-'))
   t.after(() => rmSync(dir, { recursive: true }))
   chmodSync(dir, 0o755)
-  const moved = models.map((model) => ({ ...model, path: join(dir, basename(model.path)) }))
-  const { engine, pids } = await openTestEngine(t, { models: moved })
+  const path = join(dir, basename(model.path))
+  const { engine, pids } = await open(t, { models: [{ ...model, path }] })
   assert.equal(engine.findState(), undefined)
-  assert.match(engine.findFault() ?? '', /cannot be started: .*mobilenet-v2-mid/)
+  assert.match(engine.findFault() ?? '', /cannot be started: .*model\.onnx/)
   assert.deepEqual(pids(), [])
   await assert.rejects(engine.classify(toContent(picture), noAbort), EngineDown)
-  for (const [i, { path }] of models.entries()) copyFileSync(path, moved[i]?.path ?? '')
+  copyFileSync(model.path, path)
   await waitFor(() => engine.findState() !== undefined)
   isClassified(await engine.classify(toContent(picture), noAbort))
   assert.equal(engine.findFault(), undefined)
 })
 
 test('a process does not outlive a killed parent, even one that hangs', async () => {
-  const holder = spawn(process.execPath, [fileURLToPath(new URL('engine-holder.ts', import.meta.url))], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const program = fileURLToPath(new URL('engine-holder.ts', import.meta.url))
+  const holder = spawn(process.execPath, [program, dirname(model.path)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [line] = await once(holder.stdout, 'data')
   const pid = Number(line)
   assert.ok(isRunning(pid))
@@ -218,7 +222,7 @@ test('a process does not outlive a killed parent, even one that hangs', async ()
 })
 
 test('closing ends running and waiting work, and leaves no process', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { processes: 2 })
+  const { engine, pids } = await open(t, { processes: 2 })
   const begun = Promise.withResolvers<void>()
   const endless = toContent(picture, () => {
     begun.resolve()
@@ -233,8 +237,5 @@ test('closing ends running and waiting work, and leaves no process', async (t) =
   await assert.rejects(engine.classify(toContent(picture), noAbort), EngineDown)
 })
 
-/** An interlaced picture, which a decoder must hold whole. */
-const newLargePicture = () =>
-  sharp({ create: { width: 7000, height: 7000, channels: 3, background: '#4a7a3a' } })
-    .png({ progressive: true, compressionLevel: 1 })
-    .toBuffer()
+/** An interlaced picture, which a decoder must hold whole: 75 MB. */
+const newLargePicture = () => makePng({ width: 5000, height: 5000, colour: 2, interlaced: true })

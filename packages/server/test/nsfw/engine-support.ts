@@ -1,4 +1,6 @@
-import type { TestContext } from 'node:test'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { pino } from 'pino'
 import sharp, { type Sharp } from 'sharp'
 import { findChildren } from '../../../../acceptance/support/processes.ts'
@@ -7,14 +9,19 @@ import { type ImageEngineDeps, openImageEngine } from '../../src/engines/nsfw/im
 import { builtDir } from '../../src/engines/nsfw/models/manifest.ts'
 import type { Model } from '../../src/engines/nsfw/models/model.ts'
 import { openModels } from '../../src/engines/nsfw/models/open-models.ts'
+import { readOwnModel } from '../../src/engines/nsfw/models/own-models.ts'
+import { makeVit, writeModel } from './own-model-samples.ts'
 
 export const noAbort = new AbortController()
 
 /** An engine that is closed with the test. `pids` lists its processes, without those that ran before. */
-export async function openTestEngine(t: TestContext, options: Partial<ImageEngineDeps> = {}) {
+export async function openTestEngine(
+  t: { after(close: () => Promise<void>): void },
+  options: Partial<ImageEngineDeps> = {},
+) {
   const others = new Set(listImagePids())
   const log = pino({ level: 'silent' })
-  const models = await openTestModels()
+  const models = options.models ?? (await openTestModels())
   const engine = await openImageEngine({ models, profile: 'fast', processes: 1, log, ...options })
   t.after(() => engine.close())
   return { engine, pids: () => listImagePids().filter((pid) => !others.has(pid)) }
@@ -86,4 +93,13 @@ export function openTestModels(): Promise<Model[]> {
     log: pino({ level: 'warn' }),
   })
   return opened
+}
+
+/** A model of a few kilobytes, for tests of processes: one of ours takes longer to open than its process to start. */
+export async function openTinyModel(t: { after(remove: () => void): void }): Promise<Model> {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-tiny-model-'))
+  t.after(() => rmSync(dir, { recursive: true }))
+  // The processes run as another user.
+  chmodSync(dir, 0o755)
+  return readOwnModel(writeModel(dir, makeVit()))
 }

@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import type { ImageReport, Scores } from '../../src/domain/ports/engines.ts'
 import { toCores } from '../../src/engines/nsfw/cores.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { newAnimation, newLandscape, newPicture, noAbort, openTestEngine, toContent } from './engine-support.ts'
+import {
+  newAnimation,
+  newLandscape,
+  newPicture,
+  noAbort,
+  openTestEngine,
+  openTinyModel,
+  toContent,
+} from './engine-support.ts'
 import { paintWaves, toRoll } from './image-samples.ts'
 
 const picture = await newPicture()
+const tiny = await openTinyModel({ after })
 
 test('a picture gets scores that sum to 1, and the engine says what it is', async (t) => {
   const { engine } = await openTestEngine(t, { profile: 'thorough' })
@@ -24,13 +33,17 @@ test('a picture gets scores that sum to 1, and the engine says what it is', asyn
   assert.equal(engine.findFault(), undefined)
 })
 
-test('every chosen frame has its own scores', async (t) => {
-  const { engine } = await openTestEngine(t)
+test('every chosen frame has its own scores; content that is not a picture is never clean, and the process stays', async (t) => {
+  const { engine, pids } = await openTestEngine(t)
+  const before = pids()
   const report = await engine.classify(toContent(await newAnimation()), noAbort)
   const frames = getFrames(report)
   assert.equal('frames' in report && report.isAnimated, true)
   assert.ok(frames.length > 1)
   assert.equal(new Set(frames.map(({ clean }) => clean)).size, frames.length)
+  for (const bytes of [Buffer.from('not a picture'), picture.subarray(0, 40), Buffer.alloc(0)])
+    assert.deepEqual(await engine.classify(toContent(bytes), noAbort), { unscanned: 'UnsupportedImage' })
+  assert.deepEqual(pids(), before)
 })
 
 test('an ordinary GIF of 50 frames is scanned whole in balanced', async (t) => {
@@ -49,14 +62,6 @@ test('frames beyond the budget of processor time are a doubt, and the process st
   const report = await engine.classify(toContent(await newAnimation()), noAbort)
   assert.ok('frames' in report)
   assert.deepEqual([report.frames.length, report.framesTotal, report.doubt], [1, 6, 'ScanLimitExceeded'])
-  assert.deepEqual(pids(), before)
-})
-
-test('content that is not a picture is never clean, and the process stays', async (t) => {
-  const { engine, pids } = await openTestEngine(t)
-  const before = pids()
-  for (const bytes of [Buffer.from('not a picture'), picture.subarray(0, 40), Buffer.alloc(0)])
-    assert.deepEqual(await engine.classify(toContent(bytes), noAbort), { unscanned: 'UnsupportedImage' })
   assert.deepEqual(pids(), before)
 })
 
@@ -87,7 +92,7 @@ test('balanced asks for a second opinion from its suspicion level on, and only t
 })
 
 test('processes are started as work comes, and all but one end when it is done', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { processes: 2, idleMs: 300 })
+  const { engine, pids } = await openTestEngine(t, { models: [tiny], processes: 2, idleMs: 300 })
   const [first] = pids()
   // The first picture waits for the second process.
   const second = waitFor(() => pids().length === 2)
@@ -108,7 +113,7 @@ test('processes are started as work comes, and all but one end when it is done',
 test('all processes but one are pinned to a core each, and a replacement takes the core of its predecessor', async (t) => {
   const usable = readCores('self')
   if (usable.length < 2) return t.diagnostic('there is one core')
-  const { engine, pids } = await openTestEngine(t, { processes: usable.length })
+  const { engine, pids } = await openTestEngine(t, { models: [tiny], processes: usable.length })
   const fill = () =>
     Promise.all(Array.from({ length: usable.length * 5 }, () => engine.classify(toContent(picture), noAbort)))
   const check = async () => {
@@ -129,7 +134,7 @@ test('all processes but one are pinned to a core each, and a replacement takes t
 test('processes are not pinned when there are fewer than cores', async (t) => {
   const usable = readCores('self')
   if (usable.length < 2) return t.diagnostic('there is one core')
-  const { pids } = await openTestEngine(t, { processes: usable.length - 1 })
+  const { pids } = await openTestEngine(t, { models: [tiny], processes: usable.length - 1 })
   assert.deepEqual(pids().map(readCores), [usable])
 })
 

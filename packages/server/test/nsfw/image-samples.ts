@@ -14,23 +14,35 @@ export function paint(width: number, height: number, colourAt: (x: number, y: nu
   const channels = colourAt(0, 0).length === 4 ? 4 : 3
   const data = Buffer.alloc(width * height * channels)
   for (let y = 0, at = 0; y < height; y++) {
-    for (let x = 0; x < width; x++) for (const value of colourAt(x, y)) data[at++] = value
+    for (let x = 0; x < width; x++) {
+      const colour = colourAt(x, y)
+      for (let i = 0; i < channels; i++) data[at++] = colour[i] ?? 0
+    }
   }
   return { width, height, channels, data }
 }
 
 /** A picture with another colour in each corner, which shows whether it was turned or mirrored. */
-export const paintQuarters = (width: number, height: number, [a, b, c, d] = [red, green, blue, yellow]): Pixels =>
-  paint(width, height, (x, y) => (y < height / 2 ? (x < width / 2 ? a : b) : x < width / 2 ? c : d) ?? red)
+export function paintQuarters(width: number, height: number): Pixels {
+  const toRow = (left: Colour, right: Colour) => paint(width, 1, (x) => (x < width / 2 ? left : right)).data
+  const [upper, lower] = [toRow(red, green), toRow(blue, yellow)]
+  const data = Buffer.concat(Array.from({ length: height }, (_, y) => (y < height / 2 ? upper : lower)))
+  return { width, height, channels: 3, data }
+}
 
 /** Waves that move with `step`, like consecutive frames of a film. */
 export function paintWaves(width: number, height: number, step: number): Pixels {
   const columns = Array.from({ length: width }, (_, x) => 60 * Math.sin((x + step) / 40))
-  const rows = Array.from({ length: height }, (_, y) => Math.cos(y / 30))
-  return paint(width, height, (x, y) => {
-    const wave = 128 + (columns[x] ?? 0) * (rows[y] ?? 0)
-    return [wave, wave * 0.9, 90]
-  })
+  const data = Buffer.alloc(width * height * 3, 90)
+  for (let y = 0, at = 0; y < height; y++) {
+    const row = Math.cos(y / 30)
+    for (let x = 0; x < width; x++, at += 3) {
+      const wave = 128 + (columns[x] ?? 0) * row
+      data[at] = wave
+      data[at + 1] = wave * 0.9
+    }
+  }
+  return { width, height, channels: 3, data }
 }
 
 export const toSharp = ({ width, height, channels, data }: Pixels): Sharp =>

@@ -16,10 +16,20 @@ import { InferenceSession, Tensor } from '../../src/engines/nsfw/onnxruntime.ts'
 const manifest = await readManifest()
 const int8 = await chooseInt8()
 
+const converted = new Map<string, Promise<Buffer>>()
+
+/** Converts each model once for all tests. */
+function convertOnce(name: ModelName, encoding: Encoding): Promise<Buffer> {
+  const key = `${name} ${encoding}`
+  const bytes = converted.get(key) ?? convert(name, encoding)
+  converted.set(key, bytes)
+  return bytes
+}
+
 for (const name of modelNames) {
   for (const encoding of encodings) {
     test(`converting ${name} to ${encoding} gives the bytes of the manifest`, async () => {
-      const bytes = await convert(name, encoding)
+      const bytes = await convertOnce(name, encoding)
       const wanted = manifest.models.find((model) => model.name === name && model.encoding === encoding)
       assert.equal(createHash('sha256').update(bytes).digest('hex'), wanted?.sha256)
       assert.equal(bytes.length, wanted?.bytes)
@@ -61,7 +71,7 @@ const sessions = new Map<string, Promise<InferenceSession>>()
 
 async function score(name: ModelName, encoding: Encoding, pixels: Uint8Array): Promise<number[]> {
   const key = `${name} ${encoding}`
-  const open = async () => InferenceSession.create(await convert(name, encoding), { intraOpNumThreads: 1 })
+  const open = async () => InferenceSession.create(await convertOnce(name, encoding), { intraOpNumThreads: 1 })
   const session = sessions.get(key) ?? open()
   sessions.set(key, session)
   const side = sides[name]

@@ -111,7 +111,7 @@ describe('pictures that take too much', () => {
 describe('parts of pictures with random changes', () => {
   it('are cut or refused, also of second pictures and thumbnails', async () => {
     const [jpeg, png, gif] = await Promise.all([
-      toSharp(paintWaves(700, 520, 0))
+      toSharp(paintWaves(500, 460, 0))
         .jpeg()
         .toBuffer(),
       toSharp(paintWaves(130, 90, 3))
