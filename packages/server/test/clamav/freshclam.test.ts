@@ -55,12 +55,15 @@ function openTestUpdater(t: TestContext, setup: Setup) {
   return { updater, officialDir, results, passHours: (hours: number) => t.mock.timers.tick(hours * 3_600_000) }
 }
 
+/** The timer that no test mocks. */
+const setRealTimeout = setTimeout
+
 /** `waitFor` on the clock that is not mocked. */
 async function until(isSo: () => boolean) {
   const end = performance.now() + 30_000
   while (!isSo()) {
     assert.ok(performance.now() < end, `not so in time: ${isSo}`)
-    await new Promise(setImmediate)
+    await new Promise((resolve) => setRealTimeout(resolve, 5))
   }
 }
 
