@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { describeProcesses, findProcesses } from '../../../../acceptance/support/processes.ts'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
 import { listMissingParts } from '../../src/engines/jail/jail.ts'
 import { newContent } from '../scans/scan-support.ts'
@@ -279,10 +280,7 @@ with zipfile.ZipFile(sys.stdout.buffer, 'w', zipfile.ZIP_DEFLATED) as archive:
     archive.writestr('eicar.com', sys.stdin.read())`
 
 /** Processes that a test of this file has started. */
-function listMarked(): string[] {
-  const { stdout } = spawnSync('ps', ['-eo', 'pid,args', '--no-headers'], { encoding: 'utf8' })
-  return stdout.split('\n').filter((line) => line.includes(`assay-mark-${process.pid}`))
-}
+const listMarked = (): string[] => describeProcesses(findProcesses(`assay-mark-${process.pid}`))
 
 test('wrong options of a command are named', () => {
   const base = { name: 'other', kind: 'command', program: '/bin/true' }

@@ -1,9 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
+/** Pauses between two looks, in milliseconds. A pause is a twentieth of the time waited so far, between these bounds. */
+const pauseMs = { min: 5, max: 100 }
+
 export async function waitFor(isSo: () => boolean | Promise<boolean>, ms = 60_000) {
-  const end = performance.now() + ms
+  const start = performance.now()
   while (!(await isSo())) {
-    if (performance.now() > end) throw new Error(`Not so within ${ms} ms: ${isSo}`)
-    await wait(5)
+    const waitedMs = performance.now() - start
+    if (waitedMs > ms) throw new Error(`Not so within ${ms} ms: ${isSo}`)
+    await wait(Math.min(Math.max(waitedMs / 20, pauseMs.min), pauseMs.max))
   }
 }
