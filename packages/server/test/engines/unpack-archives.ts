@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { crc32, deflateRawSync } from 'node:zlib'
 import start from '7z-wasm'
 import { type Content, headBytes } from '../../src/domain/content/content.ts'
@@ -25,6 +27,22 @@ export function newContent(bytes: Buffer, { spooled = false } = {}): Content {
   }
 }
 
+/** TypeScript declares WebAssembly with the browser's types, which this project does not load. */
+declare const WebAssembly: {
+  Module: new (bytes: Uint8Array) => object
+  Instance: new (program: object, imports: object) => { exports: object }
+}
+
+let compiled: object | undefined
+
+/** Compiles 7-Zip for the first archive only. */
+function instantiateSevenZip(imports: object, done: (instance: object) => void): object {
+  compiled ??= new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))))
+  const instance = new WebAssembly.Instance(compiled, imports)
+  done(instance)
+  return instance.exports
+}
+
 type SevenZip = {
   FS: { mkdir(path: string): void; writeFile(path: string, bytes: Buffer): void; readFile(path: string): Uint8Array }
   callMain(args: string[]): number
@@ -35,7 +53,7 @@ export async function writeArchive(
   switches: string[],
   members: Record<string, Buffer> = { 'eicar.com': member },
 ): Promise<Buffer> {
-  const options = { print: () => {}, printErr: () => {} }
+  const options = { print: () => {}, printErr: () => {}, instantiateWasm: instantiateSevenZip }
   const sevenZip = await (start as unknown as (given: object) => Promise<SevenZip>)(options)
   sevenZip.FS.mkdir('/in')
   for (const [name, bytes] of Object.entries(members)) {
