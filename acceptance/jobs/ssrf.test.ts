@@ -3,11 +3,13 @@ import { hostname } from 'node:os'
 import { after, describe, test } from 'node:test'
 import { notPublicHosts } from '../support/addresses.ts'
 import { openBefore } from '../support/open-before.ts'
-import { openCanaries, openOrigin, world } from '../support/origin.ts'
+import { openCanaries, openOrigin } from '../support/origin.ts'
 import { assertProblem } from '../support/problems.ts'
 import { alreadyTested } from '../support/scanning.ts'
-import { startService } from '../support/start-service.ts'
+import { getSharedService } from '../support/shared-service.ts'
 import { makeCaller, toId, toResult } from '../support/submitting.ts'
+
+const service = getSharedService()
 
 describe('an address that is not public', { skip: alreadyTested }, () => {
   /** Where `/?n` of the origin redirects to. */
@@ -20,8 +22,7 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
       response.writeHead(302, { location: Buffer.from(target).toString('latin1') }).end()
     }),
   )
-  const service = openBefore(() => startService({ ASSAY_OUTBOUND_ALLOW: world, ASSAY_WEBHOOK_RETRIES: '1s' }))
-  const caller = openBefore(async () => makeCaller(service.url, service.apiKey))
+  const caller = openBefore(async () => makeCaller(service.url, (await service.createAccount()).api_key))
   after(() => assert.deepEqual(canaries.touched, [], 'not later either'))
 
   /** Forbidden hosts with the port of the canaries, servers that record every connection. */

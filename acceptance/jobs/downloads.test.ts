@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { DownloadCredential } from '@assay/contract/admin'
@@ -10,8 +11,9 @@ import { openBefore } from '../support/open-before.ts'
 import { openOrigin, world } from '../support/origin.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { startService } from '../support/start-service.ts'
+import { startService, withoutImages } from '../support/start-service.ts'
 import { makeCaller, toId, toResult } from '../support/submitting.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const lacking = await lacksClamAv(getSharedService().url)
 const adminToken = 'd'.repeat(40)
@@ -24,12 +26,13 @@ const secrets = {
   secretKey: `s${randomUUID()}`,
 }
 
-describe('content behind a stored credential', { skip: lacking || alreadyTested }, () => {
+describe('content that the service downloads', { skip: lacking || alreadyTested }, () => {
   const origin = openBefore(() =>
     openOrigin((request, response) => {
       const { authorization, cookie } = request.headers
       const isKnown = authorization === `Bearer ${secrets.bearer}` && cookie === `session=${secrets.cookie}`
       if (request.url === '/away') return void response.writeHead(302, { location: `${other.url}/virus` }).end()
+      if (request.url === '/abandoned') return abandon(response)
       if (isKnown) response.end(eicar)
       else response.writeHead(401).end()
     }),
@@ -41,8 +44,17 @@ describe('content behind a stored credential', { skip: lacking || alreadyTested 
     }),
   )
   const leaked: string[] = []
+  let abandoned = 0
+  /** Sends the beginning of a file, and counts clients that do not wait for the rest. */
+  const abandon = (response: ServerResponse) => {
+    response.writeHead(200, { 'content-length': 1000 }).write('x')
+    response.once('close', () => {
+      abandoned++
+    })
+  }
   const service = openBefore(() =>
     startService({
+      ...withoutImages,
       ASSAY_OUTBOUND_ALLOW: world,
       ASSAY_OUTBOUND_PROXY: '',
       ASSAY_ADMIN_TOKEN: adminToken,
@@ -50,7 +62,7 @@ describe('content behind a stored credential', { skip: lacking || alreadyTested 
     }),
   )
   const admin = openBefore(async () => makeAdmin(service.url, adminToken))
-  const account = openBefore(() => openAccount(admin))
+  const account = openBefore(() => openAccount(admin, { plan: 'standard' }))
   const stranger = openBefore(() => openAccount(admin))
 
   const headers = () => [
@@ -65,7 +77,27 @@ describe('content behind a stored credential', { skip: lacking || alreadyTested 
     return [result.status, result.signals?.[0], result.metadata?.reason ?? result.metadata?.download_credential]
   }
 
-  test('is scanned for its account alone, in both ways, and not after a redirect to another server', async () => {
+  test('ends its download when the caller leaves, which is no error of the service', async () => {
+    const caller = makeCaller(service.url, account.api_key)
+    const before = await caller.readSpent()
+    const leaving = new AbortController()
+    const request = fetch(`${service.url}/v1/malware/scan/url`, {
+      method: 'POST',
+      headers: { 'x-api-key': account.api_key, 'content-type': 'application/json' },
+      body: JSON.stringify({ file_url: `${origin.url}/abandoned` }),
+      signal: leaving.signal,
+    })
+    await waitUntil('the download to begin', () => origin.asked.includes('/abandoned'))
+    leaving.abort()
+    await assert.rejects(request)
+    await waitUntil('the download to end', () => abandoned === 1)
+    assert.equal(await caller.readSpent(), before)
+    assert.doesNotMatch(service.log(), /"level":"error"/)
+    const metrics = await (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text()
+    assert.match(metrics, /^assay_internal_errors_total(\{.*\})? 0$/m)
+  })
+
+  test('is scanned with a stored credential for its account alone, in both ways, and not after a redirect to another server', async () => {
     const { owner } = account
     const missing = ['error', 'Error:DownloadFailed', 'The host answered with status 401.']
     assert.deepEqual(await scan(account.api_key, 'scan', `${origin.url}/virus`), missing)
@@ -87,7 +119,7 @@ describe('content behind a stored credential', { skip: lacking || alreadyTested 
     assert.deepEqual(leaked, [])
   })
 
-  test('is reported with what the server said, and without the credential', async () => {
+  test('is reported with what the server said, and without the stored credential', async () => {
     const body = { host: origin.url, headers: [{ name: 'X-Token', value: secrets.refused }] }
     // An operator stores it, for another account.
     const path = `/operator/accounts/${stranger.account.id}/downloads`
@@ -102,7 +134,7 @@ describe('content behind a stored credential', { skip: lacking || alreadyTested 
     assert.deepEqual(await admin.ask(stranger.owner, 'GET', '/downloads'), [])
   })
 
-  test('belongs to owners and operators: no API key, no member and no other account reaches it', async () => {
+  test('has credentials of owners and operators: no API key, no member and no other account reaches them', async () => {
     const [credential] = await admin.ask<DownloadCredential[]>(account.owner, 'GET', '/downloads')
     const one = `/downloads/${credential?.id}`
     const asKey = { 'x-api-key': account.api_key }
@@ -122,7 +154,7 @@ describe('content behind a stored credential', { skip: lacking || alreadyTested 
     assert.equal((await admin.ask<DownloadCredential[]>(account.owner, 'GET', '/downloads')).length, 1)
   })
 
-  test('needs values that stand nowhere in clear: not in responses, the audit log, logs or files', async () => {
+  test('has credentials whose values stand nowhere in clear: not in responses, the audit log, logs or files', async () => {
     const { owner } = account
     const key = { access_key_id: secrets.accessKey, secret_access_key: secrets.secretKey }
     const bucket = { bucket: 'data', region: 'eu-central-1', ...key }
