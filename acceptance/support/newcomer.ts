@@ -1,5 +1,5 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chmodSync, cpSync, globSync, mkdtempSync, rmSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, cpSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { findFreePort } from './free-port.ts'
@@ -20,7 +20,7 @@ export async function openNewcomer() {
   copyRepository(clone)
   const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}
   if (user.uid !== undefined) execFileSync('chown', ['-R', `${user.uid}:${user.gid}`, home])
-  linkPackages(clone, user.uid)
+  const removePackages = addPackages(home, clone, user.uid)
   chmodSync(home, 0o755)
   const port = await findFreePort()
   const options = { cwd: clone, env: { ...newEnvironment(), HOME: home, ASSAY_PORT: String(port) }, ...user }
@@ -41,6 +41,7 @@ export async function openNewcomer() {
       if (child?.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT')
       await ended
       await waitUntil('Ctrl-C to end every process', () => findProcesses(clone).length === 0)
+      removePackages()
       rmSync(home, { recursive: true, force: true })
     },
   }
@@ -55,21 +56,50 @@ function copyRepository(to: string) {
 }
 
 /**
- * Gives the copy the packages of the repository as hard links: an installation takes a minute and a half of processor
- * time. The user gets the directories; the files keep their owner, because they are those of the repository.
+ * Gives the copy the packages of the repository: an installation takes a minute and a half of processor time. The user
+ * may create files beside the packages; the packages keep their owner, because they are those of the repository. Returns
+ * a function that takes them away again.
  */
-function linkPackages(clone: string, uid: number | undefined) {
+function addPackages(home: string, clone: string, uid: number | undefined): () => void {
+  const undo: (() => void)[] = []
   for (const path of globSync(['node_modules', 'packages/*/node_modules'], { cwd: repository })) {
     const [from, to] = [join(repository, path), join(clone, path)]
-    try {
-      execFileSync('cp', ['-al', from, dirname(to)], { stdio: 'pipe' })
-    } catch {
-      // The directory for temporary files is on another file system.
-      execFileSync('cp', ['-a', '--reflink=auto', from, dirname(to)])
-    }
-    rmSync(join(to, '.cache'), { recursive: true, force: true })
-    if (uid !== undefined) execFileSync('find', [to, '-type', 'd', '-exec', 'chown', `${uid}:${uid}`, '{}', '+'])
+    const unmount = uid === undefined ? undefined : mountPackages(from, to, home, uid)
+    if (unmount === undefined) linkPackages(from, to, uid)
+    else undo.push(unmount)
   }
+  return () => {
+    for (const each of undo) each()
+  }
+}
+
+/**
+ * Lays a directory that belongs to the user over the packages. Returns undefined where that is impossible, or where the
+ * mount would outlive a test run that is killed: scripts/test.ts gives a run of root mounts of its own.
+ */
+function mountPackages(from: string, to: string, home: string, uid: number): (() => void) | undefined {
+  if (!process.env.ASSAY_TEST_MEMORY_DIR) return undefined
+  const layer = mkdtempSync(join(home, 'layer-'))
+  const [upper, work] = [join(layer, 'upper'), join(layer, 'work')]
+  for (const dir of [upper, work, to]) mkdirSync(dir, { recursive: true })
+  // Hides the directory of this name: the user starts without caches.
+  const isHidden = spawnSync('mknod', [join(upper, '.cache'), 'c', '0', '0']).status === 0
+  chownSync(upper, uid, uid)
+  const options = `lowerdir=${from},upperdir=${upper},workdir=${work}`
+  if (!isHidden || spawnSync('mount', ['-t', 'overlay', 'overlay', '-o', options, to]).status !== 0) return undefined
+  return () => void execFileSync('umount', ['--lazy', to])
+}
+
+/** Gives the copy the packages as hard links. */
+function linkPackages(from: string, to: string, uid: number | undefined) {
+  try {
+    execFileSync('cp', ['-al', from, dirname(to)], { stdio: 'pipe' })
+  } catch {
+    // The directory for temporary files is on another file system.
+    execFileSync('cp', ['-a', '--reflink=auto', from, dirname(to)])
+  }
+  rmSync(join(to, '.cache'), { recursive: true, force: true })
+  if (uid !== undefined) execFileSync('find', [to, '-type', 'd', '-exec', 'chown', `${uid}:${uid}`, '{}', '+'])
 }
 
 /** The environment without what npm and this run added to it. */
