@@ -6,10 +6,12 @@ import { maskVariables, readCodeBlocks, toFileName } from '../support/code-block
 import { getTaker, listDocuments } from '../support/document-runners.ts'
 import { lacksPrograms } from '../support/lacks-programs.ts'
 import { openOrigin } from '../support/origin.ts'
+import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { makeReadersDirectory, toReadersEnvironment } from '../support/readers-directory.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import { openTerminal } from '../support/terminal.ts'
+import { saveNpm } from '../support/without-npm.ts'
 
 /**
  * Follows the guides as a reader would, in one terminal and one directory for each: a block that begins with the name of a
@@ -32,6 +34,7 @@ describe('the guides', { skip: alreadyTested || skip, concurrency: true }, () =>
       const { api_key, webhook_secret } = await getAccount()
       const receiver = await findFreeAddress()
       const dir = makeReadersDirectory()
+      copyPreparedDatabase(join(dir, 'data'))
       const terminal = openTerminal(dir, { ...toReadersEnvironment(dir), ASSAY_DATA_DIR: join(dir, 'data') })
       t.after(async () => {
         await terminal.close()
@@ -57,7 +60,7 @@ describe('the guides', { skip: alreadyTested || skip, concurrency: true }, () =>
         if (name !== undefined) writeFileSync(join(dir, name), toHere(text))
         else if (takes(block)) {
           const { language: kind = '', text: shown = '' } = blocks[n + 1] ?? {}
-          requireSame(await terminal.type(toHere(text)), kind, toHere(shown))
+          requireSame(await terminal.type(saveNpm(toHere(text))), kind, toHere(shown))
           typed++
         } else if (['js', 'python'].includes(language)) assert.fail(`It has no file name, so nothing runs it:\n${text}`)
       }

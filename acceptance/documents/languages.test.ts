@@ -25,6 +25,9 @@ const probes: Record<string, string> = {
   mcs: 'mcs --version && mono --version && ls /usr/lib/mono/gac/System.Runtime.Serialization',
 }
 
+/** Compilers and samples run for a moment: without this, collecting garbage and optimizing take most of their time. */
+const brief = { GOGC: 'off', JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData' }
+
 type Sample = { files: CodeBlock[]; commands: CodeBlock; answer: CodeBlock | undefined }
 
 /** A sample is one or more files, the commands that run them, and the answer. */
@@ -49,7 +52,7 @@ describe(document, { skip: alreadyTested || (await lacksClamAv(service.url)) }, 
       const { api_key: apiKey } = await service.createAccount()
       const dir = makeReadersDirectory()
       // Go keeps its build cache below the home directory.
-      const terminal = openTerminal(dir, { ...toReadersEnvironment(dir), HOME: dir })
+      const terminal = openTerminal(dir, { ...toReadersEnvironment(dir), ...brief, HOME: dir })
       t.after(async () => {
         await terminal.close()
         rmSync(dir, { recursive: true, force: true })

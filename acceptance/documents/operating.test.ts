@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe } from 'node:test'
@@ -44,6 +44,13 @@ const newNeighbour = (name: string): NodeJS.ProcessEnv => ({
 
 after(() => rmSync(dir, { recursive: true, force: true }))
 
+/** Tells whether an earlier run has converted all models. */
+function hasModels(): boolean {
+  const models = join(repository, 'packages/server/models')
+  const manifest = JSON.parse(readFileSync(join(models, 'manifest.json'), 'utf8')) as { models: { file: string }[] }
+  return manifest.models.every(({ file }) => existsSync(join(models, 'built', file)))
+}
+
 const hashList = `sha256,family
 4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865,Trojan.Example
 53c234e5e8472b6ac51c1ae1cab3fe06fad053beb8ebfd8977b010655bfdd3c3,Worm.Example
@@ -55,6 +62,8 @@ describe('an operator', { skip }, () => {
       path === '/in' ? { status: 500, text: 'no such shop' } : { status: 200, text: 'thanks' },
     )
     postgres = await openTestPostgres()
+    // The commands of README.md create a database.
+    copyPreparedDatabase(inDir('data'))
     s3 = lacksS3 ? undefined : await joinTestS3()
   })
   after(async () => {
@@ -143,6 +152,7 @@ describe('an operator', { skip }, () => {
       },
       // So that the document's own run finds them: those of other precisions are made by nobody else.
       'npm run --silent models': async () => {
+        if (hasModels()) return undefined
         await promisify(execFile)('npm', ['run', 'models'], { cwd: dir, env: toReadersEnvironment(dir) })
         return undefined
       },

@@ -10,6 +10,7 @@ import { findFreePort } from '../support/free-port.ts'
 import { lacksPrograms } from '../support/lacks-programs.ts'
 import { type Listeners, lacksClient, startListeners } from '../support/listeners.ts'
 import { type Origin, openOrigin, world } from '../support/origin.ts'
+import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { makeReadersDirectory, toReadersEnvironment } from '../support/readers-directory.ts'
 import { openReceiver, type Receiver } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
@@ -72,6 +73,7 @@ describe('what documents show', { skip }, () => {
   before(async () => {
     execFileSync(inDir('packaging/make-secrets.sh'))
     const key = readFileSync(inDir('secrets/bootstrap_key'), 'utf8')
+    for (const name of ['data', 'for-tests']) copyPreparedDatabase(inDir(name))
     const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
     ;[service, receiver, emptyOrigin] = await Promise.all([
       startListeners({ ...settings, ...keys }),

@@ -10,6 +10,7 @@ import { isRunning } from './processes.ts'
 import { newShownOutput } from './shown-output.ts'
 import { openTerminal } from './terminal.ts'
 import { waitUntil } from './wait-until.ts'
+import { saveNpm } from './without-npm.ts'
 
 /** Functions for the preparation of a command. */
 type Stage = {
@@ -37,17 +38,11 @@ type Plan = {
   skip?: Record<string, string | false>
 }
 
-const viaNpm = 'npm run --silent assay -- '
-const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-/** The command that npm runs for `viaNpm`, without the `exec` that would replace the shell of the test. */
-const withoutNpm = `${String(manifest.scripts.assay).replace(/^exec /, '')} `
-
 /** Runs the commands of documents in order, a shell for each block, and compares their output with the documents. */
 export function followDocument({ documents, test: file, dir, env, values, before, skip = {} }: Plan) {
   const output = newShownOutput()
   const toHere = (text: string) => values().reduce((so, [shown, real]) => so.replaceAll(shown, real), text)
   const unused = new Set(Object.keys(before))
-  let hasUsedNpm = false
   let service: RunningService | undefined
   const stage: Stage = {
     learn: output.learn,
@@ -60,18 +55,6 @@ export function followDocument({ documents, test: file, dir, env, values, before
     if (name === undefined) return undefined
     unused.delete(name)
     return await before[name]?.(stage)
-  }
-
-  /**
-   * Returns the command to type. npm takes as much processor time as the operator's program: the first command of the
-   * documents runs through it, and the others run what npm runs.
-   */
-  function toTyped(command: string): string {
-    const typed = output.toReal(toHere(command))
-    if (!typed.includes(viaNpm) || isStart(command)) return typed
-    const first = !hasUsedNpm
-    hasUsedNpm = true
-    return first ? typed : typed.replaceAll(viaNpm, withoutNpm)
   }
 
   /** Compares the output. A command without documented output must only succeed. */
@@ -90,7 +73,7 @@ export function followDocument({ documents, test: file, dir, env, values, before
     try {
       for (const [n, { command, shown }] of steps.entries()) {
         if (n > 0) await prepare(command)
-        const typed = toTyped(command)
+        const typed = saveNpm(output.toReal(toHere(command)))
         if (!isStart(command)) requireSame(command, shown, await terminal.see(typed))
         else {
           if (settings === undefined) await service?.stop()
