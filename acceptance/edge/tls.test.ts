@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { copyFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
@@ -141,7 +141,7 @@ test('a certificate that cannot be used is logged, and the previous one stays in
   await waitUntil('the third certificate', async () => (await servedName()) === 'third')
 })
 
-test('a service whose certificate cannot be used does not start, and prints no stack trace', async () => {
+test('a service whose certificate cannot be used starts nothing, and prints no stack trace', async () => {
   const inFixtures = (name: string) => new URL(name, certificates).pathname
   for (const cert of [join(folder, 'missing.pem'), inFixtures('first.crt')]) {
     const settings = { ASSAY_TLS_CERT: cert, ASSAY_TLS_KEY: inFixtures('second.key'), ASSAY_PORT: '0' }
@@ -149,6 +149,7 @@ test('a service whose certificate cannot be used does not start, and prints no s
     assert.equal(code, 1, cert)
     assert.match(err, /ASSAY_TLS_CERT and ASSAY_TLS_KEY cannot be used/)
     assert.doesNotMatch(err, /^\s+at /m)
+    assert(!existsSync(join(folder, 'data')), 'no database was created')
   }
 })
 

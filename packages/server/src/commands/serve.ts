@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { countHttpProcesses } from '../compose/connections.ts'
+import { countHttpProcesses, readCertificate } from '../compose/connections.ts'
 import { checkExternal } from '../compose/external-engines.ts'
 import { readListeners } from '../compose/listener-definitions.ts'
 import { openStores, throwExplained } from '../compose/stores.ts'
@@ -20,8 +20,10 @@ export function makeServeCommand(): Command {
     .option('--test', 'run in test mode: nothing is scanned, the file name determines the verdict (docs/test-mode.md)')
     .action(async ({ test: isTest = false }: { test?: boolean }, command: Command) => {
       const { config, warnings } = loadConfig(process.env)
+      // Mistakes in files that settings name are found here, before the database and the engines start.
       await checkExternal(config)
       readListeners(config)
+      readCertificate(config)
       const logs = makeServiceLogs({
         level: config.logLevel,
         region: config.region,
