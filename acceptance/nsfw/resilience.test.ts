@@ -16,7 +16,8 @@ const childProgram = 'nsfw/child/main.ts'
 const slow = makePng({ width: 4000, height: 4000, interlaced: true })
 
 describe('the processes that look at pictures', { skip: alreadyTested }, () => {
-  const settings = { ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1' }
+  // One model is enough: these tests are about processes, whatever they compute.
+  const settings = { ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1', ASSAY_NSFW_PROFILE: 'fast' }
   const service = openBefore(() => startService(settings, 'kept', { under: ['setsid'] }))
   const send = (content: Buffer) => uploadImageTo(service.url, service.apiKey, content)
   const listPids = () => findChildren(service.pid, childProgram)
@@ -73,16 +74,6 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
     assert.equal((await readSpent(service)) - spentBefore, scanned.length)
   })
 
-  test('end with the service, however it ends', async () => {
-    const doomed = await startService({})
-    const pids = findChildren(doomed.pid, childProgram)
-    assert.ok(pids.length > 0)
-    await doomed.stop('SIGKILL')
-    await waitUntil('its processes to end', () => !pids.some(isRunning))
-    // The database that a killed service leaves is stopped by the next one.
-    await (await startService({ ...withoutImages, ASSAY_DATA_DIR: doomed.dataDir })).stop()
-  })
-
   test('finish their work when Ctrl-C at a terminal signals all processes of the service', async () => {
     const logged = service.log().length
     // The terminal signals the process group. `setsid` has made one for the service.
@@ -93,18 +84,31 @@ describe('the processes that look at pictures', { skip: alreadyTested }, () => {
   })
 })
 
-test('without image scanning the rest is ready, and pictures are refused uncharged', {
+describe('an installation whose service is killed and starts again without image scanning', {
   skip: alreadyTested,
-}, async () => {
-  const service = await startService({ ASSAY_NSFW_PROFILE: 'off' })
-  try {
-    assert.deepEqual(findChildren(service.pid, childProgram), [])
-    const { engines } = await readReadiness(service.url)
-    assert.ok(!engines.some(({ name }) => name === 'NSFW'))
-    const answer = await uploadImageTo(service.url, service.apiKey, images['one.png'])
-    await assertProblem(answer, { status: 500, kind: 'engine-unavailable' })
-    assert.equal(await readSpent(service), 0)
-  } finally {
-    await service.stop()
-  }
+}, () => {
+  const apiKey = 'image-processes-test-key'
+  const doomed = openBefore(() => startService({ ASSAY_NSFW_PROFILE: 'fast', ASSAY_BOOTSTRAP_KEY: apiKey }))
+
+  test('the processes that look at pictures end with the service, however it ends', async () => {
+    const pids = findChildren(doomed.pid, childProgram)
+    assert.ok(pids.length > 0)
+    await doomed.stop('SIGKILL')
+    await waitUntil('its processes to end', () => !pids.some(isRunning))
+  })
+
+  test('without image scanning the rest is ready, and pictures are refused uncharged', async () => {
+    // This start also stops the database that the killed service left.
+    const service = await startService({ ...withoutImages, ASSAY_DATA_DIR: doomed.dataDir })
+    try {
+      assert.deepEqual(findChildren(service.pid, childProgram), [])
+      const { engines } = await readReadiness(service.url)
+      assert.ok(!engines.some(({ name }) => name === 'NSFW'))
+      const answer = await uploadImageTo(service.url, apiKey, images['one.png'])
+      await assertProblem(answer, { status: 500, kind: 'engine-unavailable' })
+      assert.equal(await readSpent({ url: service.url, apiKey }), 0)
+    } finally {
+      await service.stop()
+    }
+  })
 })
