@@ -11,6 +11,7 @@ import { maskVariables, readCodeBlocks } from '../support/code-blocks.ts'
 import { getTaker } from '../support/document-runners.ts'
 import { images } from '../support/forms.ts'
 import { world } from '../support/origin.ts'
+import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findChildren, findProcesses } from '../support/processes.ts'
 import { openReceiver, verifyDelivery } from '../support/receiver.ts'
 import { runProgram } from '../support/run-program.ts'
@@ -119,6 +120,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     const command = start?.text.trim().replace('npm ci && ', 'exec ') ?? ''
     assert.equal(command, 'exec npm start -- --test')
     const dir = mkdtempSync(join(tmpdir(), 'assay-greeting-'))
+    copyPreparedDatabase(join(dir, 'data'))
     const env = { ...process.env, ...free, ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '' }
     const child = spawn('sh', ['-c', command], { cwd: repository, env, stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = new Promise((resolve) => child.once('exit', resolve))
@@ -144,6 +146,7 @@ describe('a service in test mode alone', { skip: alreadyTested }, () => {
     assert.match(scanning.err, /^This database belongs to a test installation.*\n$/)
 
     const dir = mkdtempSync(join(tmpdir(), 'assay-production-'))
+    copyPreparedDatabase(join(dir, 'data'))
     const production = { ASSAY_DATA_DIR: join(dir, 'data'), ASSAY_DATABASE_URL: '', ...free }
     await makeOperate(production)('accounts', 'create', '--name', 'production')
     const testing = await runProgram(production, 'serve', '--test')
