@@ -10,7 +10,8 @@ import {
 } from './support/architecture.ts'
 
 const repository = new URL('../../../', import.meta.url)
-const document = readFileSync(new URL('docs/architecture.md', repository), 'utf8')
+const readText = (path: string) => readFileSync(new URL(path, repository), 'utf8')
+const document = readText('docs/architecture.md')
 
 for (const name of Object.keys(packageArrows)) {
   test(`imports of packages/${name} follow the arrows, without cycles, in files of at most 300 lines`, () => {
@@ -35,8 +36,7 @@ test('only listed files of the server read the clock of the machine: all others 
   const found = readSourceFiles('server')
     .map(({ path }) => path)
     .filter((path) => {
-      const text = readFileSync(new URL(`packages/server/src/${path}`, repository), 'utf8')
-      return /\bnew Date\(\)|\bDate\.now\b|\bsystemClock\b/.test(text)
+      return /\bnew Date\(\)|\bDate\.now\b|\bsystemClock\b/.test(readText(`packages/server/src/${path}`))
     })
   assert.deepEqual(found.toSorted(), readsMachineClock)
 })
@@ -60,6 +60,15 @@ test('commands start without the packages that only the service needs', () => {
     ofService.filter((name) => loaded.has(name)),
     [],
   )
+})
+
+test('no process loads the fetch of Node only because a module imports node:http', () => {
+  const found = ['server', 'client', 'cli'].flatMap((name) =>
+    readSourceFiles(name)
+      .map(({ path }) => `packages/${name}/src/${path}`)
+      .filter((path) => /(?:^|\n)import (?!type )[^'"]*from 'node:http'/.test(readText(path))),
+  )
+  assert.deepEqual(found, [])
 })
 
 test('docs/architecture.md has the arrows that this test enforces', () => {

@@ -1,5 +1,5 @@
-import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import type { RequestOptions } from 'node:https'
 import { AssayError } from '../errors.ts'
 import { newMultipart } from '../multipart.ts'
 import { toConnectionFailed } from './connection-failed.ts'
@@ -17,8 +17,7 @@ const maxExpectMs = 1000
  * the service rejects. fetch takes more memory for 250 MB and reports less progress.
  */
 export function makeHttpTransport(newKey: () => string): Transport {
-  // Idle keep-alive connections of these agents do not keep the process running.
-  const agents = { 'http:': new HttpAgent({ keepAlive: true }), 'https:': new HttpsAgent({ keepAlive: true }) }
+  const opened = new Map<boolean, Promise<StartRequest>>()
 
   return async (httpRequest, signal) => {
     const { body, method } = httpRequest
@@ -27,8 +26,10 @@ export function makeHttpTransport(newKey: () => string): Transport {
     const form = typeof body === 'object' ? { ...body, multipart: newMultipart(body, newKey()) } : undefined
     const text = typeof body === 'object' ? undefined : body
     const headers = { ...httpRequest.headers, ...(form ? toFormHeaders(form) : toTextHeaders(text)) }
-    const agent = agents[isTls ? 'https:' : 'http:']
-    const request = (isTls ? requestHttps : requestHttp)(url, { method, headers, agent, signal })
+    const opening = opened.get(isTls) ?? (isTls ? openHttps() : openHttp())
+    opened.set(isTls, opening)
+    const startRequest = await opening
+    const request = startRequest(url, { method, headers, signal })
     const response = readResponse(request, httpRequest)
     if (form === undefined) {
       request.end(text)
@@ -43,6 +44,31 @@ export function makeHttpTransport(newKey: () => string): Transport {
       if (!request.writableFinished) request.destroy()
     }
   }
+}
+
+type StartRequest = (url: URL, options: RequestOptions) => ClientRequest
+
+/** Newer versions of Node than the oldest one that this package supports have this function. */
+const { getBuiltinModule } = process as {
+  getBuiltinModule?(id: 'node:http'): typeof import('node:http')
+  getBuiltinModule?(id: 'node:https'): typeof import('node:https')
+}
+
+/**
+ * Loads Node's module with the first request. An `import` of it would also load Node's `fetch` and WebSocket, which
+ * takes 50 ms of processor time.
+ */
+async function openHttp(): Promise<StartRequest> {
+  const { Agent, request } = getBuiltinModule?.('node:http') ?? (await import('node:http'))
+  // Idle keep-alive connections of an agent do not keep the process running.
+  const agent = new Agent({ keepAlive: true })
+  return (url, options) => request(url, { ...options, agent })
+}
+
+async function openHttps(): Promise<StartRequest> {
+  const { Agent, request } = getBuiltinModule?.('node:https') ?? (await import('node:https'))
+  const agent = new Agent({ keepAlive: true })
+  return (url, options) => request(url, { ...options, agent })
 }
 
 type OpenForm = Form & { multipart: ReturnType<typeof newMultipart> }

@@ -1,10 +1,11 @@
-import { get as getPlain, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { get as getSecure } from 'node:https'
 import { json as readJson } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { type Config, loadConfig } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
+import { get as getPlain } from '../runtime/node-http.ts'
 import { newCommand, print } from './terminal.ts'
 
 const pollMs = 200

@@ -1,8 +1,9 @@
-import { type Server, STATUS_CODES } from 'node:http'
+import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { malformed, type Problem } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { STATUS_CODES } from '../runtime/node-http.ts'
 import { type ProblemWithBody, statusOf, toProblemDetails } from './problem-response.ts'
 import { listHeader, newTraceId, toLocalOrigin } from './request.ts'
 

@@ -1,6 +1,7 @@
-import { Agent, type IncomingMessage, request as startRequest } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Agent, request as startRequest } from '../runtime/node-http.ts'
 import { localOriginHeader, toLocalOrigin } from './request.ts'
 
 /** Free connections to the main process close well before that process would close them. */

@@ -1,4 +1,3 @@
-import { createServer } from 'node:http'
 import {
   AggregatorRegistry,
   Counter,
@@ -10,6 +9,7 @@ import {
   Registry,
 } from 'prom-client'
 import { requestSeconds } from './activity-totals.ts'
+import { createServer } from './node-http.ts'
 
 /** The metrics of a process, as JSON can hold them. */
 export type MetricValues = MetricObjectWithValues<MetricValue<string>>[]

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { addAbortSignal, type Readable } from 'node:stream'
 import type { S3 } from '@aws-sdk/client-s3'
 import { OperatorMistake } from '../../domain/problem.ts'
+import { Agent as HttpAgent } from '../../runtime/node-http.ts'
 import { type AttemptDeps, type AttemptOptions, makeAttempts } from './attempts.ts'
 
 export type S3Settings = {

@@ -1,6 +1,7 @@
-import { createServer, type IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { pipeline } from 'node:stream/promises'
+import { createServer } from '../../runtime/node-http.ts'
 
 export type MirrorProxy = { port: number; close(): void }
 

@@ -1,8 +1,9 @@
-import { Agent, type IncomingMessage, request as startRequest } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { Agent as SecureAgent, request as startSecureRequest } from 'node:https'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { EngineDown } from '../../domain/ports/engines.ts'
+import { Agent, request as startRequest } from '../../runtime/node-http.ts'
 import type { TlsOptions } from './tls-options.ts'
 
 /** Answers of engines are a few hundred bytes. */
