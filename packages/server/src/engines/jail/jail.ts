@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import koffi from 'koffi'
 import { encodeFilter, toFilter } from './filter.ts'
 import type { Policy } from './policy.ts'
 
@@ -11,7 +11,7 @@ const node = realpathSync(process.execPath)
 const architecture = process.arch === 'x64' ? 'x64' : 'arm64'
 
 /** The native part of koffi. The launcher loads it directly, which saves the 10 ms of koffi's JavaScript. */
-const koffi = join(
+const koffiFile = join(
   dirname(realpathSync(fileURLToPath(import.meta.resolve('koffi')))),
   `../@koromix/koffi-linux-${architecture}/linux_${architecture}/koffi.node`,
 )
@@ -59,7 +59,7 @@ const loaders = [
 ]
 
 /** The directories that the launcher itself must be able to read, as whichever user it runs. */
-export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffi)]
+export const launcherDirs = [dirname(node), dirname(launcher), dirname(koffiFile)]
 
 type JailOptions = {
   /** Descriptor 3 is the socket of `startChild`. */
@@ -81,7 +81,7 @@ export function toJailed(policy: Policy, args: string[], options: JailOptions) {
   const { limits } = policy
   const megabyte = 2 ** 20
   const jail = {
-    koffi,
+    koffi: koffiFile,
     parent: process.pid,
     command: [policy.program, ...args],
     descriptors: options.hasSocket ? [3] : [],
@@ -112,27 +112,29 @@ export function toJailed(policy: Policy, args: string[], options: JailOptions) {
       ...(limits.processorSeconds === undefined ? [] : [[resource.processorSeconds, limits.processorSeconds]]),
     ],
   }
-  return toLaunch(jail)
+  return { command: node, args: ['--no-warnings', launcher, JSON.stringify(jail)] }
 }
-
-/** The command that starts the launcher with the description of a jail. */
-const toLaunch = (jail: object) => ({
-  command: node,
-  args: ['--no-warnings', launcher, JSON.stringify(jail)],
-})
 
 type KernelSupport = { landlock: number; hasFilter: boolean }
 let support: KernelSupport | undefined
 
-/** Asks the kernel once, by a launcher that starts no parser. */
+/** A system call with the same number on every architecture, and its flag. */
+const createRuleset = 444
+const asksForVersion = 1
+const setSeccomp = 22
+const seccompFilter = 2
+
+/** Asks the kernel once, by calls that change nothing. */
 function findKernelSupport(): KernelSupport {
   if (support !== undefined) return support
-  const { command, args } = toLaunch({ koffi, isProbe: true })
-  const { stdout, stderr } = spawnSync(command, args, { encoding: 'utf8', env: {} })
-  if (!stdout) throw new Error(`The launcher of the parsers does not run: ${stderr}`)
-  const found: KernelSupport = JSON.parse(stdout)
-  support = found
-  return found
+  const libc = koffi.load(null)
+  const systemCall = libc.func('int64_t syscall(int64_t number, int64_t attributes, int64_t size, int64_t flags)')
+  const prctl = libc.func('int prctl(int option, uint64_t mode, void *filter, uint64_t unused, uint64_t alsoUnused)')
+  const landlock = Math.max(0, Number(systemCall(createRuleset, 0, 0, asksForVersion)))
+  // A filter at no address: EFAULT from a kernel with filters, EINVAL from one without.
+  const isRefused = prctl(setSeccomp, seccompFilter, null, 0, 0) === -1
+  support = { landlock, hasFilter: isRefused && koffi.errno() === koffi.os.errno.EFAULT }
+  return support
 }
 
 /** What this kernel lacks, in sentences for the operator. `faults` and `notes` are empty where everything works. */
