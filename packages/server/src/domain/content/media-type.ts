@@ -2,6 +2,7 @@ import { fileTypeFromBuffer } from 'file-type'
 import { newCache } from '../new-cache.ts'
 import { findBinaryKind, findZipKind } from './binary-kind.ts'
 import { type Content, type Description, headBytes } from './content.ts'
+import { mayKnow } from './library-signatures.ts'
 import { findText, findTextKind } from './text-kind.ts'
 
 const unknownType = 'application/octet-stream'
@@ -39,6 +40,7 @@ const textTypes = new Set([
 
 /** Detects the type with the library file-type, and translates its names to those of file(1). */
 async function findBySignature(head: Buffer): Promise<string | undefined> {
+  if (!mayKnow(head)) return undefined
   try {
     const type = (await fileTypeFromBuffer(head))?.mime.split(';')[0]?.toLowerCase()
     return type === undefined ? undefined : (commonNames[type] ?? type)
