@@ -4,7 +4,7 @@ import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
-import { maxReplyLength, sendCommand, streamToClamd, toEngineDown, toLength } from './connection.ts'
+import { maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
 
 /** Content up to this size uses a kept connection; larger content takes so long to scan that it makes no difference. */
 const sessionBytes = 256 * 1024
@@ -37,7 +37,8 @@ export function makeClamdClient(deps: ClientDeps) {
           : sendFromOwner(deps.address, work.signal)
       // Content of another process has a connection of its own at any size; small content still waits for its turn.
       if (sendFromOwner !== undefined && bytes <= sessionBytes) return sessions.run(send, work)
-      return measureUse(deps, work, send)
+      const endUse = startUse(deps, work)
+      return send().finally(() => endUse?.())
     },
     /** Scans a few bytes outside of any scan of a caller. */
     probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, { signal: AbortSignal.timeout(timeoutMs) }),
@@ -47,21 +48,15 @@ export function makeClamdClient(deps: ClientDeps) {
   }
 }
 
-/** Lets the processor time of clamd count for the scan while `scan` runs. */
-async function measureUse<T>({ findPid }: ClientDeps, work: Work, scan: () => Promise<T>): Promise<T> {
+/** Lets the processor time of clamd count for the scan, until the returned function is called. */
+function startUse({ findPid }: ClientDeps, work: Work): (() => void) | undefined {
   const pid = findPid?.()
-  const endUse = pid === undefined ? undefined : work.onUse?.(pid, true)
-  try {
-    return await scan()
-  } finally {
-    endUse?.()
-  }
+  return pid === undefined ? undefined : work.onUse?.(pid, true)
 }
 
 export type ClamdClient = ReturnType<typeof makeClamdClient>
 
-const command = Buffer.from('zINSTREAM\0')
-const endOfStream = Buffer.alloc(4)
+const command = 'zINSTREAM\0'
 const maxWaiting = 10_000
 /** Longest wait of a caller for a connection: after it, a scan would have too little time left. */
 const maxWaitMs = 20_000
@@ -85,39 +80,42 @@ export function makeSessions({ count, ...deps }: ClientDeps & { count: number })
   /** Connections that were opened before the last `close` are not used again. */
   let generation = 0
 
-  async function waitForTurn(work: Work) {
+  /** Takes a permit. Returns a promise only if the scan has to wait for it. */
+  function waitForTurn(work: Work): Promise<void> | undefined {
     work.signal.throwIfAborted()
-    try {
-      await permits.acquire(work)
-    } catch (error) {
+    return permits.acquire(work)?.catch((error) => {
       // clamd has not seen the content, so the content is not the cause.
       throw work.signal.aborted ? new EngineBusy('clamd was busy until the caller gave up') : error
-    }
+    })
   }
 
-  const remove = (session: Session) => {
-    idle = idle.filter((other) => other !== session)
+  const owner: SessionOwner = {
+    onIdle(session) {
+      if (session.generation === generation) idle.push(session)
+      else session.end()
+    },
+    onClosed(session) {
+      idle = idle.filter((other) => other !== session)
+    },
   }
 
   async function run(scan: () => Promise<string>, work: Work): Promise<string> {
-    await waitForTurn(work)
+    const turn = waitForTurn(work)
+    if (turn !== undefined) await turn
+    let endUse: (() => void) | undefined
     try {
       work.signal.throwIfAborted()
-      return await measureUse(deps, work, scan)
+      endUse = startUse(deps, work)
+      return await scan()
     } finally {
+      endUse?.()
       permits.release(1, work)
     }
   }
 
   return {
     scan: (data: Buffer, work: Work): Promise<string> =>
-      run(async () => {
-        const session = idle.pop() ?? openSession(address, generation, remove)
-        const reply = await session.scan(data, work.signal)
-        if (session.generation === generation) idle.push(session)
-        else session.end()
-        return reply
-      }, work),
+      run(() => (idle.pop() ?? openSession(address, generation, owner)).scan(data, work.signal), work),
     /** Runs a scan on a connection of its own in the turn of a kept one. */
     run,
     /** Ends idle connections now, and the others after their scan. */
@@ -135,30 +133,36 @@ type Session = {
   end(): void
 }
 
-type Pending = PromiseWithResolvers<string> & { signal: AbortSignal }
+type SessionOwner = {
+  /** Called when a scan has ended and the session can take another one. */
+  onIdle(session: Session): void
+  onClosed(session: Session): void
+}
 
-function openSession(address: ServerAddress, generation: number, onClosed: (session: Session) => void): Session {
+type Pending = { resolve(reply: string): void; reject(error: Error): void; signal: AbortSignal }
+
+function openSession(address: ServerAddress, generation: number, { onIdle, onClosed }: SessionOwner): Session {
   let commandCount = 0
   let pending: Pending | undefined
-  let text = ''
   let failure: Error | undefined
+  // Replies are read into one buffer: an event with a buffer of its own for each takes several times as long.
+  const received = Buffer.allocUnsafeSlow(2 * maxReplyLength)
+  /** The beginning of a reply whose end has not arrived. */
+  let rest = noBytes
   // The session outlives the scan it was opened for, so it does not end with that scan's signal.
-  const socket: Socket = connectTo(address, new AbortController().signal)
-  socket.setEncoding('utf8')
+  const socket: Socket = connectTo(address, { onread: { buffer: received, callback: takeBytes } })
   socket.write('zIDSESSION\0')
   const stop = () => socket.destroy(new Error('The caller gave up the scan'))
 
   const session: Session = {
     generation,
-    scan(data, signal) {
-      commandCount++
-      pending = { ...Promise.withResolvers<string>(), signal }
-      signal.addEventListener('abort', stop, { once: true })
-      // The parts are copied into one buffer: for small content one plain write costs less than a gathered write of
-      // four.
-      socket.write(Buffer.concat([command, toLength(data.length), data, endOfStream]))
-      return pending.promise
-    },
+    scan: (data, signal) =>
+      new Promise((resolve, reject) => {
+        commandCount++
+        pending = { resolve, reject, signal }
+        signal.addEventListener('abort', stop, { once: true })
+        socket.write(toMessage(data))
+      }),
     end: () => socket.end(),
   }
 
@@ -169,24 +173,29 @@ function openSession(address: ServerAddress, generation: number, onClosed: (sess
     return finished
   }
 
-  socket.on('data', (part: string) => {
-    text += part
+  function takeBytes(count: number): boolean {
+    const part = received.subarray(0, count)
+    const bytes = rest.length === 0 ? part : Buffer.concat([rest, part])
     // Bytes without a request, or without an end, mean that the next reply would not belong to the next scan.
-    if (pending === undefined || text.length > maxReplyLength) {
+    if (pending === undefined || bytes.length > maxReplyLength) {
       socket.destroy(new Error('clamd sent an unexpected reply'))
-      return
+      return false
     }
-    if (!text.endsWith('\0')) return
+    const isComplete = bytes[bytes.length - 1] === 0
+    rest = isComplete ? noBytes : Buffer.from(bytes)
+    if (!isComplete) return true
     // `7: stream: OK`: the number counts the commands of the session.
+    const text = bytes.toString('utf8', 0, bytes.length - 1)
     const prefix = `${commandCount}: `
     if (!text.startsWith(prefix)) {
       socket.destroy(new Error('clamd replied to another command'))
-      return
+      return false
     }
-    const reply = text.slice(prefix.length, -1)
-    text = ''
-    takePending()?.resolve(reply)
-  })
+    takePending()?.resolve(text.slice(prefix.length))
+    onIdle(session)
+    return true
+  }
+
   socket.on('error', (error) => {
     failure = error
   })
@@ -196,4 +205,16 @@ function openSession(address: ServerAddress, generation: number, onClosed: (sess
     failed?.reject(toEngineDown(failure ?? new Error('the connection was closed without a reply'), failed.signal))
   })
   return session
+}
+
+const noBytes = Buffer.alloc(0)
+
+/** The command, the length of the content, the content, and the length 0 as its end: one write costs less than four. */
+function toMessage(data: Buffer): Buffer {
+  const message = Buffer.allocUnsafe(command.length + 8 + data.length)
+  message.write(command, 'latin1')
+  message.writeUInt32BE(data.length, command.length)
+  data.copy(message, command.length + 4)
+  message.writeUInt32BE(0, message.length - 4)
+  return message
 }

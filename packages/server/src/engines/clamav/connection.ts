@@ -15,7 +15,7 @@ export async function sendCommand(address: ServerAddress, command: string, timeo
   const timeout = new AbortController()
   const timer = startAwakeTimer(timeoutMs, () => timeout.abort(new Error(`no reply within ${timeoutMs} ms`)))
   try {
-    const socket = connectTo(address, timeout.signal)
+    const socket = connectTo(address, { signal: timeout.signal })
     const reply = readReply(socket, neverAborted)
     socket.write(`z${command}\0`)
     return await reply
@@ -34,7 +34,7 @@ export const isAnswering = (address: ServerAddress, timeoutMs: number): Promise<
 
 /** Scans on a connection of its own, for content that is read from storage. */
 export async function streamToClamd(address: ServerAddress, content: Content, signal: AbortSignal): Promise<string> {
-  const socket = connectTo(address, signal)
+  const socket = connectTo(address, { signal })
   const reply = readReply(socket, signal)
   // The reply may come early, or never because sending fails first.
   reply.catch(() => {})
@@ -85,7 +85,7 @@ async function send(socket: Socket, content: Content): Promise<number> {
   return sent
 }
 
-export function toLength(bytes: number): Buffer {
+function toLength(bytes: number): Buffer {
   const length = Buffer.allocUnsafe(4)
   length.writeUInt32BE(bytes)
   return length

@@ -14,12 +14,10 @@ const maxQueuedBytes = 1024 * 1024
 const maxQueuedEvents = 1000
 const maxCopiedBytes = 64 * 1024
 
-const neverAborted = new AbortController().signal
-
 /** A connection to an ICAP server, for one request after the other. */
 export function openIcapConnection(address: ServerAddress) {
   // The connection outlives the scan for which it is opened, so it does not end with the signal of that scan.
-  const socket: Socket = connectTo(address, neverAborted)
+  const socket: Socket = connectTo(address, {})
   const events = makeEventQueue(socket)
   let isBusy = false
   let hasAnswered = false
