@@ -82,7 +82,11 @@ function withTimer(assess: Assess, metrics: Pick<Metrics, 'timer'>): Assess {
   const observe = metrics.timer('assay_scan_duration_seconds', help, ['kind'])
   return async (content, options) => {
     const startedAt = performance.now()
-    return assess(content, options).finally(() => observe(options.kind, (performance.now() - startedAt) / 1000))
+    try {
+      return await assess(content, options)
+    } finally {
+      observe(options.kind, (performance.now() - startedAt) / 1000)
+    }
   }
 }
 

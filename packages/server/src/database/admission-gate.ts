@@ -44,18 +44,14 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
    * Repeats a charge whose commit was not answered. The gate never charges the same scan twice, so the repetition finds
    * out whether the scan was charged, or charges it now. A request that was counted in vain does no harm.
    */
-  async function admitUntilKnown(call: AdmissionCall): Promise<BatchAnswer> {
+  async function admitUntilKnown(call: AdmissionCall, error: unknown): Promise<BatchAnswer> {
+    if (!(error instanceof CommitUnknown)) throw error
+    deps.onOutage?.(error.cause)
+    if (call.scan === undefined) throw error.cause
     try {
-      return await admitInBatch(call)
-    } catch (error) {
-      if (!(error instanceof CommitUnknown)) throw error
-      deps.onOutage?.(error.cause)
-      if (call.scan === undefined) throw error.cause
-      try {
-        return await retryBriefly(() => admitInBatch(call))
-      } catch (last) {
-        throw new Problem({ kind: 'outcome-unknown' }, { cause: last })
-      }
+      return await retryBriefly(() => admitInBatch(call))
+    } catch (last) {
+      throw new Problem({ kind: 'outcome-unknown' }, { cause: last })
     }
   }
 
@@ -67,7 +63,12 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
   }
 
   async function admitOnce(call: AdmissionCall): Promise<Exclude<BatchAnswer, { outcome: 'shared-rate' }>> {
-    const first = await admitUntilKnown(call)
+    let first: BatchAnswer
+    try {
+      first = await admitInBatch(call)
+    } catch (error) {
+      first = await admitUntilKnown(call, error)
+    }
     if (first.outcome !== 'shared-rate') return first
     counting = 'inAccounts'
     return admitOnce(call)

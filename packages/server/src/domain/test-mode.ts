@@ -127,9 +127,8 @@ export const isTestScan = ({ metadata }: Pick<Scan, 'metadata'>): boolean => met
 
 /** Answers scans of test keys by their names, and passes all others to the live scanner. */
 export function withTestKeys(live: Scanner, { describe }: { describe: Describer }): Scanner {
-  return {
+  const testScanner: Scanner = {
     async scanContent(content, options) {
-      if (!options.isTest) return live.scanContent(content, options)
       const testCase = findFileCase(options, content)
       const { contentType, hashes } = await describe(content, options.accountId)
       await simulateSync(testCase)
@@ -137,11 +136,14 @@ export function withTestKeys(live: Scanner, { describe }: { describe: Describer 
       return toTestResult(testCase, { ...options, contentFields })
     },
     async scanUrl(url, options) {
-      if (!options.isTest) return live.scanUrl(url, options)
       const testCase = findUrlCase(options, url)
       await simulateSync(testCase, options.signal)
       return toTestResult(testCase, { ...options, contentFields: unknownContentFields })
     },
+  }
+  return {
+    scanContent: (content, options) => (options.isTest ? testScanner : live).scanContent(content, options),
+    scanUrl: (url, options) => (options.isTest ? testScanner : live).scanUrl(url, options),
   }
 }
 

@@ -33,19 +33,22 @@ export function withHashLists(assess: Assess, { findActive, findHash }: HashList
     if (options.kind !== 'malware') return assess(content, options)
     const before = findActive()
     const isBeside = before.verdicts.includes('bad')
-    // The content is released after a failure, so the engines must have ended by then.
-    const [assessed, looked] = await Promise.allSettled([
-      assess(content, options),
-      isBeside ? findHash(content.sha256) : undefined,
-    ])
-    if (assessed.status === 'rejected') throw assessed.reason
-    if (looked.status === 'rejected') throw looked.reason
-    const { value: verdict } = assessed
+    const [verdict, known] = isBeside
+      ? await awaitBoth(assess(content, options), findHash(content.sha256))
+      : [await assess(content, options), undefined]
     const { verdicts, version } = findActive()
-    if (isBeside && version === before.version) return applyKnown(verdict, looked.value)
+    if (isBeside && version === before.version) return applyKnown(verdict, known)
     const matters = verdicts.includes('bad') || (verdicts.includes('good') && verdict.status === 'threat')
     return matters ? applyKnown(verdict, await findHash(content.sha256)) : verdict
   }
+}
+
+/** The content is released after a failure, so the engines must have ended by then. */
+async function awaitBoth<A, B>(assessing: Promise<A>, looking: Promise<B>): Promise<[A, B]> {
+  const [assessed, looked] = await Promise.allSettled([assessing, looking])
+  if (assessed.status === 'rejected') throw assessed.reason
+  if (looked.status === 'rejected') throw looked.reason
+  return [assessed.value, looked.value]
 }
 
 /** A good hash changes only a threat, and never makes content clean that was not read completely. */

@@ -84,18 +84,15 @@ export async function openSharedDegradation(deps: {
 
 /** Refuses malware scans while the installation is degraded and the operator chose so. Test keys need no engine. */
 export function withRefusal(scanner: Scanner, { findRefusal }: Degradation): Scanner {
-  const requireEngines = ({ kind }: { kind: string }) => {
-    const refusal = kind === 'malware' ? findRefusal() : undefined
-    if (refusal !== undefined) throw refusal
-  }
+  const findRefusalOf = ({ kind }: { kind: string }) => (kind === 'malware' ? findRefusal() : undefined)
   return {
-    async scanContent(content, options) {
-      requireEngines(options)
-      return scanner.scanContent(content, options)
+    scanContent(content, options) {
+      const refusal = findRefusalOf(options)
+      return refusal === undefined ? scanner.scanContent(content, options) : Promise.reject(refusal)
     },
-    async scanUrl(url, options) {
-      requireEngines(options)
-      return scanner.scanUrl(url, options)
+    scanUrl(url, options) {
+      const refusal = findRefusalOf(options)
+      return refusal === undefined ? scanner.scanUrl(url, options) : Promise.reject(refusal)
     },
   }
 }
