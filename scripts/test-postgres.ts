@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -22,15 +22,11 @@ export async function openTestPostgres(moreSettings: string[] = [], moreEnv: Nod
 
   const toUrl = (role: string) => `postgres://${role}:p4ss%20word@127.0.0.1:${port}/assay`
 
-  const init = unprivileged.wrap(initdb, [
-    '-D',
-    cluster,
-    '-U',
-    'admin',
-    '--auth-local=trust',
-    '--auth-host=scram-sha-256',
-  ])
-  execFileSync(init.command, [...init.args, '-E', 'UTF8', '--no-sync'], { ...init, env, cwd: dir, stdio: 'ignore' })
+  makeCluster(cluster, (to) => {
+    const options = ['-U', 'admin', '--auth-local=trust', '--auth-host=scram-sha-256', '-E', 'UTF8', '--no-sync']
+    const init = unprivileged.wrap(initdb, ['-D', to, ...options])
+    execFileSync(init.command, init.args, { ...init, env, cwd: dir, stdio: 'ignore' })
+  })
   const settings = [
     'listen_addresses=127.0.0.1',
     `unix_socket_directories=${dir}`,
@@ -91,6 +87,28 @@ export async function openTestPostgres(moreSettings: string[] = [], moreEnv: Nod
       await server.stop('SIGINT')
       rmSync(dir, { recursive: true, force: true })
     },
+  }
+}
+
+/**
+ * Creates the cluster with `init`, or copies the one that another test of this run has created: initdb takes more than a
+ * second of processor time.
+ */
+function makeCluster(cluster: string, init: (to: string) => void) {
+  const prepared = process.env.ASSAY_TEST_PREPARED_DATABASE
+  const kept = prepared === undefined ? undefined : join(prepared, 'external')
+  // Unlike `cpSync`, cp keeps the owner.
+  const copy = (from: string, to: string) => execFileSync('cp', ['-a', '--reflink=auto', from, to])
+  if (kept !== undefined && existsSync(kept)) return copy(kept, cluster)
+  init(cluster)
+  if (kept === undefined) return
+  const part = `${kept}.${process.pid}`
+  copy(cluster, part)
+  try {
+    renameSync(part, kept)
+  } catch {
+    // Another test has created it meanwhile.
+    rmSync(part, { recursive: true })
   }
 }
 
