@@ -105,9 +105,9 @@ describe('background scans with their content in S3', { skip }, () => {
     const caller = makeCaller(service.url, apiKey)
     const countFaults = () => service.log().split('the content store fails').length
     const before = countFaults()
-    // Large enough not to be read before the way is cut.
-    const id = toId(await caller.sendFile('malware', 'submit', newMarked(20)))
-    network.setMode('cut')
+    // The store vanishes when the scan fetches the content.
+    network.muteAfter(`GET /assay-test/${prefix}/`)
+    const id = toId(await caller.sendFile('malware', 'submit', newMarked(1)))
     await waitUntil('the scan to notice', () => countFaults() > before)
     network.setMode('pass')
     const { status, signals } = await caller.complete('malware', id)
