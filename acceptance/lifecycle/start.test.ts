@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -266,27 +266,6 @@ test('operator commands work without a service and leave nothing running', async
   assert.equal(service.apiKey, undefined, 'there is an account already')
   assert.equal(await ping(service, api_key), 200)
   await service.stop()
-})
-
-test('an ordinary user can start the service', { skip: !isRoot() }, async () => {
-  const nobody = 65534
-  const settings = newSettings()
-  chownSync(join(settings.ASSAY_DATA_DIR, '..'), nobody, nobody)
-  const child = spawn(process.execPath, [programFile, 'serve', '--json'], {
-    uid: nobody,
-    gid: nobody,
-    env: { PATH: process.env.PATH, ASSAY_PORT: '0', ...settings },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const { url, api_key } = await new Promise<{ url: string; api_key: string }>((resolve, reject) => {
-    child.stdout.once('data', (text: Buffer) => resolve(JSON.parse(text.toString())))
-    child.once('exit', (code) => reject(new Error(`ended with ${code}`)))
-  })
-  const answer = await fetch(`${url}/v1/ping`, { headers: { 'x-api-key': api_key } })
-  assert.equal(answer.status, 200)
-  child.kill('SIGTERM')
-  await new Promise((resolve) => child.once('exit', resolve))
-  await waitForNoProcesses(settings.ASSAY_DATA_DIR)
 })
 
 function isRoot() {
