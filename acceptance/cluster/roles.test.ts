@@ -16,7 +16,7 @@ import { findChildren } from '../support/processes.ts'
 import { openReceiver } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv, readReadiness, toVerdict } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import type { Service } from '../support/start-service.ts'
+import { type Service, withoutImages } from '../support/start-service.ts'
 import { makeCaller, newNoise, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -173,7 +173,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     await assert.rejects(apis[0].operate('signatures', 'import', stick), /Run .* signatures import on each worker/)
 
     await worker.stop()
-    worker = await cluster.start('worker')
+    worker = await cluster.start('worker', withoutImages)
     await waitUntil('the new worker', async () => (await readReadiness(apis[0].url)).status === 'ready')
     assert.deepEqual((await scan()).signals.toSorted(), both)
     for (const name of ['cluster.yar', 'cluster.ndb']) await apis[1].operate('signatures', 'remove', name)
@@ -217,7 +217,7 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     const before = await first().readSpent()
     const answer = first().sendUrl('malware', 'scan', `${origin.url}/slow`)
     await waitUntil('the worker to fetch it', () => held.length === 1)
-    const other = await cluster.start('worker', { ASSAY_NSFW_PROFILE: 'off' })
+    const other = await cluster.start('worker', withoutImages)
     await worker.stop('SIGKILL')
     await waitUntil('the other worker to fetch it', () => held.length === 2)
     held.splice(0).at(-1)?.end(eicar)

@@ -12,7 +12,7 @@ import { world } from '../support/origin.ts'
 import { openReceiver, type Received, type Receiver } from '../support/receiver.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { makeCaller } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -45,6 +45,7 @@ describe('alerts', { skip: lacking }, () => {
     mailbox = await openMailbox()
     receiver = await openReceiver((path) => ({ status: path === '/dead' && isDead ? 500 : 204 }))
     service = await startService({
+      ...withoutImages,
       ASSAY_OUTBOUND_ALLOW: world,
       ASSAY_SMTP_URL: mailbox.url,
       ASSAY_SMTP_FROM: `Assay <${sender}>`,
