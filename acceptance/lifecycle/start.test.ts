@@ -9,9 +9,9 @@ import { newZip } from '../support/archives.ts'
 import { makeAdmin } from '../support/console.ts'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProcesses, killAll } from '../support/processes.ts'
-import { programFile } from '../support/run-program.ts'
+import { programFile, runAlone } from '../support/run-program.ts'
 import { toVerdict, uploadTo } from '../support/scanning.ts'
-import { makeOperate, type Service, startService, withoutImages } from '../support/start-service.ts'
+import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const cannotMount =
@@ -259,8 +259,8 @@ describe('one data directory', () => {
 
 test('operator commands work without a service and leave nothing running', async () => {
   const settings = newSettings()
-  const operate = makeOperate(settings)
-  const { api_key } = (await operate('accounts', 'create', '--name', 'early')) as { api_key: string }
+  const { out, err } = await runAlone(settings, 'accounts', 'create', '--name', 'early', '--json')
+  const { api_key } = JSON.parse(out || assert.fail(err)) as { api_key: string }
   await waitForNoProcesses(settings.ASSAY_DATA_DIR)
   const service = await startService(settings)
   assert.equal(service.apiKey, undefined, 'there is an account already')
