@@ -11,7 +11,7 @@ import { eicar, newEncryptedDocx } from '../support/archives.ts'
 import { readCodeBlocks } from '../support/code-blocks.ts'
 import { type DebianPrograms, fetchDebianPrograms, openDebianPrograms } from '../support/debian-programs.ts'
 import { getTaker } from '../support/document-runners.ts'
-import { type Listeners, startListeners } from '../support/listeners.ts'
+import { type Listeners, listenerKey, startListeners } from '../support/listeners.ts'
 import { type Mailbox, openMailbox } from '../support/mailbox.ts'
 import * as platforms from '../support/platform-programs.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
@@ -53,14 +53,19 @@ describe('programs with the settings of docs/platforms.md', { skip: lacking }, (
       response.end('stored')
     })
   })
+  /** A second listener replies FOUND where the first one replies ERROR. */
+  const strict = `[[listeners]]\nname = "strict"\nkind = "clamd"\naddress = "tcp://127.0.0.1:0"
+api_key = "${listenerKey}"\non_failure = "found"\n`
+  let dir = ''
   let listeners: Listeners
-  let strict: Listeners
   let mailbox: Mailbox
   let debian: DebianPrograms
 
   before(async () => {
-    listeners = await startListeners(withoutImages)
-    strict = await startListeners({ ...withoutImages, ASSAY_CLAMD_LISTEN_ON_FAILURE: 'found' })
+    dir = mkdtempSync(join(tmpdir(), 'assay-platforms-'))
+    writeFileSync(join(dir, 'assay.toml'), strict)
+    listeners = await startListeners({ ...withoutImages, ASSAY_CONFIG: join(dir, 'assay.toml') })
+    await waitUntil('the strict listener', () => listeners.findPort('strict') > 0)
     mailbox = await openMailbox()
     debian = await openDebianPrograms('dir' in fetched ? fetched.dir : '')
     await new Promise<void>((resolve) => application.listen(0, '127.0.0.1', resolve))
@@ -72,7 +77,7 @@ describe('programs with the settings of docs/platforms.md', { skip: lacking }, (
     const stage: platforms.Stage = {
       programs: debian,
       clamdPort: listeners.ports.clamd,
-      strictClamdPort: strict.ports.clamd,
+      strictClamdPort: listeners.findPort('strict'),
       service: listeners,
       mailbox,
       application: `http://127.0.0.1:${(application.address() as AddressInfo).port}`,
@@ -83,7 +88,8 @@ describe('programs with the settings of docs/platforms.md', { skip: lacking }, (
     debian?.close()
     application.close()
     await mailbox?.close()
-    await Promise.all([listeners?.stop(), strict?.stop()])
+    await listeners?.stop()
+    rmSync(dir, { recursive: true, force: true })
   })
 
   const send = async (name: string, content: Buffer) => running.get(name)?.send(content)
@@ -124,14 +130,14 @@ describe('programs with the settings of docs/platforms.md', { skip: lacking }, (
   })
 
   test('accept nothing while the listener cannot scan', async () => {
-    await Promise.all([listeners, strict].map(suspend))
+    await suspend(listeners)
     // rspamd accepts mail after an ERROR, and ProFTPD keeps the file, so their recipes let Assay reply FOUND.
     await assertOutcomes(Buffer.from('nothing to see here'), failed)
   })
 
   test('accept nothing while the service is stopped', async () => {
     const before = stored.length
-    await Promise.all([listeners.stop(), strict.stop()])
+    await listeners.stop()
     await assertOutcomes(Buffer.from('nothing to see either'), { ...failed, rspamd: 'soft reject' })
     assert.equal(stored.length, before)
     assert.equal(mailbox.mails.length, 1, 'only the first mail was delivered')

@@ -5,10 +5,13 @@ import { readSpent } from './scanning.ts'
 import { type Service, startService } from './start-service.ts'
 import { waitUntil } from './wait-until.ts'
 
-const key = 'the-key-of-the-listeners'
+/** Key of the first account, for which all listeners scan. */
+export const listenerKey = 'the-key-of-the-listeners'
 
 export type Listeners = Service & {
   ports: { clamd: number; icap: number }
+  /** Port of a listener that assay.toml defines. */
+  findPort(name: string): number
   /** Number of credits spent so far. */
   countCharges(): Promise<number>
   /** Fetches the results of all scans that the listeners logged. */
@@ -18,11 +21,11 @@ export type Listeners = Service & {
 /** Starts a service with both listeners open on free ports, both with the key of its first account. */
 export async function startListeners(env: NodeJS.ProcessEnv = {}): Promise<Listeners> {
   const listen = { ASSAY_CLAMD_LISTEN: '0', ASSAY_ICAP_LISTEN: '0' }
+  const key = listenerKey
   const keys = { ASSAY_BOOTSTRAP_KEY: key, ASSAY_CLAMD_LISTEN_KEY: key, ASSAY_ICAP_KEY: key }
   // Content over 1 MB goes to the disk, where tests see whether it is left behind.
   const service = await startService({ ...listen, ...keys, ASSAY_CONTENT_MEMORY_MB: '1', ...env })
-  const findPort = (protocol: string) =>
-    Number(new RegExp(`"protocol":"${protocol}".*"port":(\\d+)`).exec(service.log())?.[1])
+  const findPort = (name: string) => Number(new RegExp(`"listener":"${name}".*"port":(\\d+)`).exec(service.log())?.[1])
   await waitUntil('the listeners to be open', () => findPort('clamd') > 0 && findPort('icap') > 0)
   const fetchResult = async (id: string) => {
     const answer = await fetch(`${service.url}/v1/malware/${id}`, { headers: { 'X-API-Key': key } })
@@ -32,6 +35,7 @@ export async function startListeners(env: NodeJS.ProcessEnv = {}): Promise<Liste
     ...service,
     apiKey: key,
     ports: { clamd: findPort('clamd'), icap: findPort('icap') },
+    findPort,
     countCharges: () => readSpent({ url: service.url, apiKey: key }),
     listResults: () =>
       Promise.all([...service.log().matchAll(/"scanId":"([^"]+)"/g)].map(([, id]) => fetchResult(id ?? ''))),

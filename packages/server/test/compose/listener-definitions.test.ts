@@ -51,6 +51,14 @@ ${toTable({ ...socket, mode: '0606', owner: 'root', group: 12, on_error: 'allow'
     assert.deepEqual(third?.address, { path: '/run/x.sock', access: { mode: 0o606, uid: 0, gid: 12 } })
   })
 
+  test('of the settings have the options of the settings', () => {
+    const icap = { ASSAY_ICAP_LISTEN: '0', ASSAY_ICAP_KEY: 'key-of-settings' }
+    const [plain] = read('', icap)
+    assert.deepEqual([plain?.trickles, plain?.onError, plain?.maxBytes], [false, 'block', 100 * 2 ** 20])
+    const [other] = read('', { ...icap, ASSAY_ICAP_TRICKLE: 'on', ASSAY_ICAP_ON_ERROR: 'allow' })
+    assert.deepEqual([other?.trickles, other?.onError], [true, 'allow'])
+  })
+
   test('have mistakes that name the line, the option and what to write', () => {
     const tls = { tls_cert: own.cert, tls_key: own.key }
     const garbage = join(dir, 'garbage')

@@ -3,20 +3,19 @@ import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { eicarMember, newTar } from '../support/archives.ts'
-import { readCodeBlocks } from '../support/code-blocks.ts'
-import { type Listeners, startListeners } from '../support/listeners.ts'
-import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
-import { getSharedService } from '../support/shared-service.ts'
-import { withoutImages } from '../support/start-service.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { after, before, test } from 'node:test'
+import { eicarMember, newTar } from './archives.ts'
+import { readCodeBlocks } from './code-blocks.ts'
+import { findFreePort } from './free-port.ts'
+import type { Listeners } from './listeners.ts'
+import { waitUntil } from './wait-until.ts'
 
 const squid = '/usr/sbin/squid'
-const lacking = (await lacksClamAv(getSharedService().url)) || (!existsSync(squid) && 'Squid is not installed')
+/** The reason to skip tests with Squid, or false. */
+export const lacksSquid = !existsSync(squid) && 'Squid is not installed'
 
 const large = randomBytes(10 * 2 ** 20)
 const filler = { name: 'filler.bin', data: large }
@@ -27,24 +26,23 @@ const bodies: Record<string, Buffer> = {
   '/large.tar': newTar([filler, eicarMember]),
 }
 
-describe('downloads through Squid', { skip: lacking || alreadyTested }, () => {
+/** Downloads through Squid, which asks the ICAP listener at `port`. Stops the service at the end. */
+export function testSquid(subject: { listeners(): Listeners; port(): number }) {
   const origin = createServer((request, response) => {
     const body = bodies[new URL(request.url ?? '', 'http://origin').pathname] ?? Buffer.alloc(0)
     response.writeHead(200, { 'content-length': body.length, 'content-type': 'application/octet-stream' }).end(body)
   })
-  let listeners: Listeners
   let dir = ''
   let proxy = ''
   let end = async () => {}
 
   before(async () => {
-    listeners = await startListeners({ ...withoutImages, ASSAY_ICAP_TRICKLE: 'on' })
     await new Promise<void>((resolve) => origin.listen(0, '127.0.0.1', resolve))
     dir = mkdtempSync(join(tmpdir(), 'assay-squid-'))
     chmodSync(dir, 0o777)
     const port = await findFreePort()
     proxy = `http://127.0.0.1:${port}`
-    writeFileSync(join(dir, 'squid.conf'), toConfig(port, listeners.ports.icap, dir))
+    writeFileSync(join(dir, 'squid.conf'), toConfig(port, subject.port(), dir))
     const child = spawn(squid, ['-N', '-f', join(dir, 'squid.conf')], { stdio: 'ignore' })
     const ended = new Promise((resolve) => child.once('close', resolve))
     end = async () => {
@@ -56,7 +54,6 @@ describe('downloads through Squid', { skip: lacking || alreadyTested }, () => {
   after(async () => {
     await end()
     origin.close()
-    await listeners?.stop()
     rmSync(dir, { recursive: true, force: true })
   })
 
@@ -90,15 +87,15 @@ describe('downloads through Squid', { skip: lacking || alreadyTested }, () => {
   })
 
   test('nothing arrives while the listener cannot scan, or is stopped', async () => {
-    const [account] = (await listeners.operate('accounts', 'list')) as { id: string }[]
-    await listeners.operate('accounts', 'suspend', account?.id ?? '')
+    const [account] = (await subject.listeners().operate('accounts', 'list')) as { id: string }[]
+    await subject.listeners().operate('accounts', 'suspend', account?.id ?? '')
     assert.match((await download('/small.txt')).status, /^5/)
-    await listeners.stop()
+    await subject.listeners().stop()
     const { status, body } = await download('/small.txt')
     assert.match(status, /^5/)
     assert.doesNotMatch(body.toString(), /Dear Sir/)
   })
-})
+}
 
 /** The lines of docs/listeners.md, and what Squid needs to run beside other things. */
 function toConfig(port: number, icapPort: number, dir: string): string {
@@ -114,12 +111,4 @@ function toConfig(port: number, icapPort: number, dir: string): string {
     `coredump_dir ${dir}`,
     documented?.text.replaceAll('1344', String(icapPort)) ?? '',
   ].join('\n')
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createNetServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
