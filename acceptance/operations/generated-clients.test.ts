@@ -15,6 +15,8 @@ const service = getSharedService()
 const toPath = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const programs = ['../node_modules/.bin/', '../../node_modules/.bin/'].map(toPath)
 const PATH = [...programs, process.env.PATH].join(delimiter)
+/** The generators load megabytes of code, which later runs need not compile again. */
+const compileCache = toPath('../../node_modules/.cache/generators')
 
 /** Generators, the name of the folder of each, and the program of a caller that uses what it generates. */
 const generators = {
@@ -92,7 +94,7 @@ type Caller = { scanAndRead(url: string, key: string, file: Blob): Promise<{ sta
 describe('code that is generated from /openapi.json', { skip: await lacksClamAv(service.url) }, () => {
   let dir = ''
   const run = (command: string, args: string[]) =>
-    promisify(execFile)(command, args, { cwd: dir, env: { ...process.env, PATH } })
+    promisify(execFile)(command, args, { cwd: dir, env: { ...process.env, PATH, NODE_COMPILE_CACHE: compileCache } })
   before(async () => {
     dir = mkdtempSync(join(tmpdir(), 'assay-generated-'))
     const { text } = await sendTo(service.url, { method: 'GET', path: '/openapi.json' })
