@@ -98,30 +98,52 @@ const asyncHashBytes = 128 * 1024
 /** Content that is never written to a disk. `onRelease` is called when its memory may be used again. */
 export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Promise<Content> {
   const sha256 = bytes.length < asyncHashBytes ? hash('sha256', bytes) : await digest('SHA-256', bytes)
-  let whole: Buffer | undefined = bytes
-  const getWhole = () => {
-    if (whole === undefined) throw new Error('The content was released')
-    return whole
+  return new MemoryContent(bytes, sha256, onRelease)
+}
+
+/**
+ * Getters are those of a class: an object literal with getters has a hidden class of its own, which keeps everything that
+ * the getters refer to until the next full garbage collection.
+ */
+class MemoryContent implements Content {
+  readonly bytes: number
+  readonly head: Buffer
+  readonly sha256: string
+  readonly isInMemory = true
+  readonly release: () => Promise<void>
+  mayHold?: boolean
+  #whole: Buffer | undefined
+  #sha1: string | undefined
+
+  constructor(bytes: Buffer, sha256: string, onRelease: () => void) {
+    this.bytes = bytes.length
+    this.head = bytes.length <= headBytes ? bytes : bytes.subarray(0, headBytes)
+    this.sha256 = sha256
+    this.#whole = bytes
+    this.release = async () => {
+      if (this.#whole !== undefined) onRelease()
+      this.#whole = undefined
+    }
   }
-  return {
-    bytes: bytes.length,
-    head: bytes.subarray(0, headBytes),
-    get sha1() {
-      // Computed when it is read, which is seldom for content that was seen before.
-      return hash('sha1', getWhole())
-    },
-    sha256,
-    isInMemory: true,
-    get whole() {
-      return whole
-    },
-    async *read(start = 0, end) {
-      if (getWhole().length > start) yield getWhole().subarray(start, end)
-    },
-    async release() {
-      if (whole !== undefined) onRelease()
-      whole = undefined
-    },
+
+  get whole(): Buffer | undefined {
+    return this.#whole
+  }
+
+  /** Computed when it is first read, which is seldom for content that was seen before. */
+  get sha1(): string {
+    this.#sha1 ??= hash('sha1', this.#getWhole())
+    return this.#sha1
+  }
+
+  async *read(start = 0, end?: number) {
+    const whole = this.#getWhole()
+    if (whole.length > start) yield whole.subarray(start, end)
+  }
+
+  #getWhole(): Buffer {
+    if (this.#whole === undefined) throw new Error('The content was released')
+    return this.#whole
   }
 }
 
