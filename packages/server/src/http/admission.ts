@@ -21,10 +21,10 @@ declare module 'fastify' {
     isCounted: boolean
     /** The operation of the contract; set as soon as the route is known. */
     operationId: string | undefined
+    /** Set on routes that admit only requests with a valid key. */
+    needsKey?: boolean
   }
   interface FastifyContextConfig {
-    /** The route admits only requests with a valid key. */
-    needsKey?: boolean
     /** As how many requests a request counts that has no key. */
     strangerWeight?: number
   }

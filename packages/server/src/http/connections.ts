@@ -4,6 +4,7 @@ import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } f
 import { malformed, type Problem } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { STATUS_CODES } from '../runtime/node-http.ts'
+import { closeGently } from './body.ts'
 import { type ProblemWithBody, statusOf, toProblemDetails } from './problem-response.ts'
 import { listHeader, newTraceId, toLocalOrigin } from './request.ts'
 
@@ -138,6 +139,8 @@ export function checkFraming({ raw }: FastifyRequest): Problem | undefined {
 export function watchConnections(app: FastifyInstance, deps: Deps) {
   app.addHook('onRequest', (request, reply, done) => {
     const socket: TrackedSocket = request.raw.socket
+    // Once for each connection: V8 keeps requests alive, for long, whose socket gets a function of theirs.
+    if (socket[latestReply] === undefined) closeGently(socket, () => socket[latestReply]?.request.raw)
     socket[latestReply] = reply
     done()
   })

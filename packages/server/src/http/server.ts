@@ -9,7 +9,7 @@ import { Problem } from '../domain/problem.ts'
 import type { Logger, RequestLine } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { createServer as createHttpServer } from '../runtime/node-http.ts'
-import { closeGently, discardRest } from './body.ts'
+import { discardRest } from './body.ts'
 import { checkFraming, limitConnections, makeClientErrorHandler, watchConnections } from './connections.ts'
 import type { Forward } from './forward.ts'
 import { isHealth } from './health.ts'
@@ -65,9 +65,8 @@ export async function makeHttpServer<C extends Content>(deps: HttpDeps<C>): Prom
 
   // Hooks that wait for nothing use callbacks: they run for every request, and a promise would cost more than they do.
   app.addHook('onRequest', (request, reply, done) => {
-    closeGently(request)
-    const { config } = request.routeOptions
-    if (deps.forward !== undefined && config?.needsKey !== true) {
+    const needsKey = request.needsKey === true
+    if (deps.forward !== undefined && !needsKey) {
       // Requests that the next hook refuses are answered here.
       if (!connections.isSurplus(request) && checkFraming(request) === undefined) return deps.forward(request, reply)
     }
@@ -75,9 +74,9 @@ export async function makeHttpServer<C extends Content>(deps: HttpDeps<C>): Prom
     // While stopping, make keep-alive clients reconnect, so that the balancer sends them elsewhere.
     if (deps.stopping.aborted) reply.header('Connection', 'close')
     // Requests for an operation wait in the admission hook, which knows whether their key is valid.
-    if (config?.needsKey === true) return done()
+    if (needsKey) return done()
     const limit = isHealth(toPath(request)) ? limits.healthChecks : limits.others
-    limit.waitForTurn(request.ip, config?.strangerWeight).then(() => done(), done)
+    limit.waitForTurn(request.ip, request.routeOptions.config?.strangerWeight).then(() => done(), done)
   })
   app.addHook('onRequest', (request, reply, done) => {
     if (isUnroutable(toPath(request))) {

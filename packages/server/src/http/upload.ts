@@ -1,10 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Content } from '../domain/content/content.ts'
-import { countParams, newMultipartParser, type PartHeader, type PartSink } from '../domain/content/multipart.ts'
+import { newMultipartParser, type PartHeader, type PartSink } from '../domain/content/multipart.ts'
 import type { ContentWriter, WriterOptions } from '../domain/ports/content-store.ts'
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/check-submission.ts'
-import { readBody, requireMediaType } from './body.ts'
+import { readBody } from './body.ts'
+import { requireBoundary } from './media-type.ts'
 
 const textFields = ['file_name', 'callback_url'] as const
 type TextField = (typeof textFields)[number]
@@ -30,11 +31,7 @@ export async function readUpload<C extends Content>(
   reply: FastifyReply,
   deps: Deps<C>,
 ): Promise<Upload<C>> {
-  const boundary = requireMediaType(request, 'multipart/form-data').params.get('boundary')
-  if (boundary === null || boundary === '') throw malformed('The Content-Type has no boundary.')
-  if (countParams(request.headers['content-type'] ?? '', 'boundary') > 1) {
-    throw malformed('The Content-Type has more than one boundary.')
-  }
+  const boundary = requireBoundary(request)
   const announcedBytes = Number(request.raw.headers['content-length'] ?? 0)
   if (announcedBytes > deps.maxBytes + maxFormOverheadBytes) return tooLargeUpload
   const expectedBytes = announcedBytes - formOverheadBytes

@@ -8,6 +8,7 @@ import type { JobContent } from '../domain/ports/content-store.ts'
 import type { Receipts } from '../domain/receipts/receipts.ts'
 import type { DeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
 import { countFailedFastPath, getCaller, type KeyedOperation, makeAdmitHook, prepareAdmission } from './admission.ts'
+import { runBeforeParsing } from './body.ts'
 import { makeDeliveriesHandler } from './deliveries.ts'
 import { type Handler, makeFileHandler, makeResultHandler, makeUrlHandler, type ScanDeps } from './scans.ts'
 import type { StrangerLimit } from './strangers.ts'
@@ -26,14 +27,14 @@ export type V1Deps<C extends Content = JobContent> = ScanDeps<C> & {
 /** Registers every operation of the contract and its extension, each behind the same admission hook. */
 export function registerV1<C extends Content>(app: FastifyInstance, deps: V1Deps<C>) {
   prepareAdmission(app)
+  app.decorateRequest('needsKey', true)
   countFailedFastPath(app, deps)
   const register = (operation: KeyedOperation, handler: Handler) =>
     app.route({
       method: operation.method,
       url: operation.path.replace('{id}', ':id'),
-      config: { needsKey: true },
       onRequest: makeAdmitHook(operation, deps),
-      handler,
+      ...(operation.method === 'POST' ? runBeforeParsing(handler) : { handler }),
     })
   for (const operation of operations) register(operation, makeHandler(operation, deps))
   const { deliveryFeed, draining } = deps

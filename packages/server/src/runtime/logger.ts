@@ -30,25 +30,31 @@ export function makeLogger(
 /**
  * The log of a service, which is buffered. Without `requests`, programs get a line for each request and people do not.
  * With `isShared`, several processes write to standard error, and whole lines are kept together. Request lines bypass
- * pino: it takes 3.2 µs for such a line, JSON.stringify 1.2 µs.
+ * pino, which takes 3.2 µs for such a line.
  */
 export function makeServiceLogs(options: Options & { requests?: boolean | undefined; isShared?: boolean }) {
   const output = openBatchedOutput(options.isShared === true)
   const log = newPino(options, output)
   const { region } = options
+  const regionText = JSON.stringify(region)
   const format = chooseFormat(options)
   const logsRequests = (options.requests ?? format === 'json') && log.isLevelEnabled('info')
   return {
     log,
     logRequest(line: RequestLine) {
       if (!logsRequests) return
-      const head = { level: 'info', time: toTime(), region }
-      if (format === 'json') output.write(`${JSON.stringify({ ...head, ...line, msg: 'request' })}\n`)
-      else output.write(toTextLine(JSON.stringify({ ...head, msg: toRequestText(line) })))
+      if (format === 'json') output.write(toRequestLine(line, regionText))
+      else output.write(toTextLine(JSON.stringify({ level: 'info', time: toTime(), region, msg: toRequestText(line) })))
     },
     flush: output.flush,
   }
 }
+
+/** Only the path can have characters that JSON escapes. */
+const toRequestLine = ({ traceId, method, path, status, ms, accountId }: RequestLine, regionText: string): string =>
+  `{"level":"info","time":"${toTime()}","region":${regionText},"traceId":"${traceId}","method":"${method}",` +
+  `"path":${JSON.stringify(path)},"status":${status},"ms":${ms}` +
+  `${accountId === undefined ? '' : `,"accountId":"${accountId}"`},"msg":"request"}\n`
 
 const toRequestText = ({ method, path, status, ms }: RequestLine) => `${method} ${path} ${status} in ${ms} ms`
 
@@ -75,17 +81,26 @@ const chooseFormat = ({ format }: Options): LogFormat => format ?? (process.stde
 /** A pipe keeps up to 4,096 bytes of one write together. The destination divides its writes between lines. */
 const sharedSizes = { minLength: 4095, maxWrite: 4096 }
 
+/** Lines are collected up to this length, or for this time. */
+const batchLength = 16_384
+const batchMs = 50
+
 /**
- * Writes the lines of one turn of the event loop together. Single writes cost 5 µs each under load, because the
- * destination measures its whole buffer at each write.
+ * Writes many lines together. The destination copies and measures all that it holds, up to 64 KB, at each write: writing
+ * the lines of each turn of the event loop took 4 KB of new memory for each of them.
  */
 function openBatchedOutput(isShared: boolean) {
   const sizes = isShared ? sharedSizes : { minLength: 65_536, maxWrite: 131_072 }
   const output = pino.destination({ dest: 2, sync: false, periodicFlush: 250, ...sizes })
   let lines: string[] = []
+  let length = 0
+  let timer: NodeJS.Timeout | undefined
   const writeBatch = () => {
+    clearTimeout(timer)
+    timer = undefined
     const batch = isShared ? lines : [lines.join('')]
     lines = []
+    length = 0
     for (const text of batch) if (text !== '') output.write(text)
   }
   process.on('exit', () => {
@@ -94,8 +109,10 @@ function openBatchedOutput(isShared: boolean) {
   })
   return {
     write(line: string) {
-      if (lines.length === 0) setImmediate(writeBatch)
       lines.push(line)
+      length += line.length
+      if (length >= batchLength) writeBatch()
+      else timer ??= setTimeout(writeBatch, batchMs).unref()
     },
     /**
      * Call before the process ends. At exit the rest is written synchronously, which would never end when the reader of

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -69,6 +70,43 @@ describe('a body', () => {
     })
     for (const byte of 'all of this is bad') raw.push(byte)
     await assert.rejects(reading, /no form/)
+  })
+
+  test('that has arrived whole reaches its reader in one piece, which it may have to store first', async () => {
+    const { raw, request } = newRequest()
+    for (const text of ['arrived ', 'with ', 'its head']) raw.push(text)
+    Object.assign(raw.headers, { 'content-length': '21' })
+    const stored = Promise.withResolvers<void>()
+    const taken: string[] = []
+    let isOver = false
+    const reading = readBody(request, reply, (bytes) => {
+      taken.push(bytes.toString())
+      return stored.promise
+    }).then(() => {
+      isOver = true
+    })
+    await nextTurn()
+    assert.deepEqual(taken, ['arrived with its head'])
+    assert.equal(isOver, false)
+    stored.resolve()
+    await reading
+    const ended = once(raw, 'end')
+    raw.push(null)
+    await ended
+  })
+
+  test('that has arrived whole and is empty, or is refused by its reader, ends at once', async () => {
+    const [empty, bad] = [newRequest(), newRequest()]
+    bad.raw.push('bad')
+    for (const { raw } of [empty, bad]) {
+      raw.push(null)
+      Object.assign(raw, { complete: true })
+    }
+    const refuse = (bytes: Buffer) => {
+      throw new Error(`${bytes} is no form`)
+    }
+    await readBody(empty.request, reply, refuse)
+    await assert.rejects(readBody(bad.request, reply, refuse), /bad is no form/)
   })
 
   test('in small chunks ends only when the last of them are stored', async () => {

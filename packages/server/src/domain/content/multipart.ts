@@ -175,20 +175,19 @@ function readPartHeader(text: string): PartHeader | undefined {
   }
   const disposition = findHeader(lines, 'content-disposition')
   if (disposition === undefined || !/^form-data\s*(;|$)/i.test(disposition)) return undefined
-  const listed = listParams(disposition)
-  const names = listed.filter(([key]) => key === 'name' || key.startsWith('name*'))
+  const params = listParams(disposition)
+  const names = params.filter(([key]) => key === 'name' || key.startsWith('name*'))
   if (names.length > 1 || names.some(([key]) => key !== 'name')) throw malformed('A part of the form has two names.')
-  const params = toFirst(listed)
-  const name = params.get('name')
+  const name = names[0]?.[1]
   if (name === undefined) return undefined
-  const filename = readExtended(params.get('filename*')) ?? params.get('filename')
+  const filename = readExtended(findParam(params, 'filename*')) ?? findParam(params, 'filename')
   if (filename !== undefined) return { name, filename: toBaseName(filename), isFile: true, charset: undefined }
   const type = findHeader(lines, 'content-type') ?? ''
   return {
     name,
     filename,
     isFile: /^application\/octet-stream\s*(;|$)/i.test(type),
-    charset: toFirst(listParams(type)).get('charset'),
+    charset: findParam(listParams(type), 'charset'),
   }
 }
 
@@ -202,19 +201,25 @@ const identityEncoding = /^(7bit|8bit|binary)$/i
 const hasOddLines = (header: string) => /^[ \t]/.test(header) || /(?<!\r)\n|\r(?!\n)|^[^:\r\n]*[ \t]:/m.test(header)
 
 function findHeader(lines: string[], name: string): string | undefined {
-  const found = lines.filter((line) => line.slice(0, line.indexOf(':')).toLowerCase() === name)
-  if (found.length > 1) throw malformed(`A part of the form has more than one ${name} header.`)
-  return found[0]?.slice(name.length + 1).trim()
+  let found: string | undefined
+  for (const line of lines) {
+    if (line[name.length] !== ':' || line.slice(0, name.length).toLowerCase() !== name) continue
+    if (found !== undefined) throw malformed(`A part of the form has more than one ${name} header.`)
+    found = line.slice(name.length + 1).trim()
+  }
+  return found
 }
 
 type Param = [name: string, value: string]
 
+const paramPattern = /;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/gs
+
 /** Reads parameters such as `; name="a"; filename=b`, in their order. */
 function listParams(header: string): Param[] {
   const params: Param[] = []
-  for (const [, name = '', quoted, plain] of header.matchAll(
-    /;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/gs,
-  )) {
+  paramPattern.lastIndex = 0
+  for (let match = paramPattern.exec(header); match !== null; match = paramPattern.exec(header)) {
+    const [, name = '', quoted, plain] = match
     params.push([name.toLowerCase(), quoted === undefined ? (plain ?? '') : unescapeQuoted(quoted)])
   }
   return params
@@ -224,8 +229,8 @@ function listParams(header: string): Param[] {
 export const countParams = (header: string, wanted: string): number =>
   listParams(header).filter(([name]) => name === wanted).length
 
-/** Parameters by name. Of two with the same name the first counts. */
-const toFirst = (params: Param[]): Map<string, string> => new Map(params.toReversed())
+/** Of two parameters with the same name, the first counts. */
+const findParam = (params: Param[], name: string): string | undefined => params.find(([key]) => key === name)?.[1]
 
 /**
  * Unescapes `\"` and `\\`. Any other backslash stays, because clients send Windows paths without escaping them.
@@ -235,7 +240,8 @@ const unescapeQuoted = (text: string) => (text.includes('\\') ? text.replaceAll(
 
 /** Decodes a value such as `utf-8''na%C3%AFve.txt`; undefined when it is invalid. */
 function readExtended(value: string | undefined): string | undefined {
-  const [, charset, encoded] = /^([\w-]+)'[\w-]*'(.*)$/s.exec(value ?? '') ?? []
+  if (value === undefined) return undefined
+  const [, charset, encoded] = /^([\w-]+)'[\w-]*'(.*)$/s.exec(value) ?? []
   if (charset === undefined || encoded === undefined) return undefined
   try {
     const bytes = Buffer.from(
