@@ -5,19 +5,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-/** Options of Node in `npm start`. */
-const startOptions = String(scripts.start)
-  .split(' ')
-  .filter((word) => word.startsWith('--'))
-
-const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+const ownRoot = new URL('../../', import.meta.url).pathname
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const startTimeoutMs = 60_000
 const apiKey = 'assay-bench-key-0123456789abcdef'
 
 export type Server = { url: string; pid: number }
 export type Service = Server & { dataDir: string; headers: string[] }
+type StartOptions = {
+  /** Separates the directories of several services. */
+  name?: string
+  /** Directory of the repository whose service is started. */
+  root?: string
+}
+
+export type Children = ReturnType<typeof openChildren>
 
 /** Starts the measured and the measuring processes, with a directory for them. The caller closes it. */
 export function openChildren() {
@@ -36,8 +38,12 @@ export function openChildren() {
   return {
     dir,
     close,
-    /** Starts the service as `npm start` does, with its log in a file. `name` separates the directories of several. */
-    async startService(path: string, settings: Record<string, string> = {}, name = 'data'): Promise<Service> {
+    /** Starts the service as `npm start` does, with its log in a file. */
+    async startService(
+      path: string,
+      settings: Record<string, string> = {},
+      { name = 'data', root = ownRoot }: StartOptions = {},
+    ): Promise<Service> {
       const log = openSync(logFile, 'a')
       const dataDir = join(dir, name)
       const env = {
@@ -51,7 +57,8 @@ export function openChildren() {
       }
       // ASSAY_BENCH_NODE passes options to Node, such as --cpu-prof.
       const options = process.env.ASSAY_BENCH_NODE?.split(' ') ?? []
-      const args = [...startOptions, ...options, main, 'serve', '--json']
+      const main = join(root, 'packages/server/src/main.ts')
+      const args = [...listStartOptions(root), ...options, main, 'serve', '--json']
       const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', log] })
       closeSync(log)
       children.push(child)
@@ -84,6 +91,12 @@ export function openChildren() {
       }
     },
   }
+}
+
+/** Lists the options that the launcher gives to Node. */
+function listStartOptions(root: string): string[] {
+  const launcher = readFileSync(join(root, 'packaging/assay'), 'utf8')
+  return (/^exec .*$/m.exec(launcher)?.[0] ?? '').split(' ').filter((word) => word.startsWith('--'))
 }
 
 /** Prints the errors that the service logged, because figures of a failing service mean little. */

@@ -36,7 +36,7 @@ export async function openSetting(postgresSettings: string[] = []) {
     const s3 = await openTestS3()
     closers.push(s3.close, closeChildren)
     const start = (name: string, settings: Record<string, string>) =>
-      startService('/v1/malware/scan/file', { ...sharedSettings, ...settings }, name)
+      startService('/v1/malware/scan/file', { ...sharedSettings, ...settings }, { name })
 
     const alone = await start('one', {})
     const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: alone.dataDir })

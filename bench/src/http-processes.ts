@@ -39,7 +39,7 @@ export async function benchHttpProcesses(): Promise<Row[]> {
   const children = openChildren()
   try {
     const start = (count: string) =>
-      children.startService('', { ASSAY_HTTP_PROCESSES: count, ASSAY_NSFW_PROFILE: 'off' }, `data-${count}`)
+      children.startService('', { ASSAY_HTTP_PROCESSES: count, ASSAY_NSFW_PROFILE: 'off' }, { name: `data-${count}` })
     const services = { one: await start('1'), two: await start('2') }
     const load = children.startWorker<UploadJob, LoadResult>(new URL('./malware-load.ts', import.meta.url))
     const send = (service: Service, kind: Kind, least = 1) => sendLoad(load.run<UploadResult>, service, kind, least)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Setting } from './jobs-setting.ts'
+import type { Setting, Target } from './jobs-setting.ts'
 import { forgetPeak, readMegabytes, readPeakMegabytes } from './processes.ts'
 
 export type Queue = { count: number; lastId: string; since: Date; perSecond: number }
@@ -7,7 +7,10 @@ export type Queue = { count: number; lastId: string; since: Date; perSecond: num
 export type Drained = { perSecond: number; beforeMegabytes: number; peakMegabytes: number }
 
 /** Fills a queue with `count` different jobs of 1 KB while the worker is held, and returns the rate of acceptance. */
-export async function fillQueue(setting: Setting, size: { count: number; connections: number }): Promise<Queue> {
+export async function fillQueue(
+  setting: Target & Pick<Setting, 'load'>,
+  size: { count: number; connections: number },
+): Promise<Queue> {
   const { url, headers } = setting.service
   const since = new Date()
   const { perSecond, lastId } = await setting.load.run({ url, headers, bytes: 1024, ...size })
@@ -15,7 +18,7 @@ export async function fillQueue(setting: Setting, size: { count: number; connect
 }
 
 /** Releases the worker and measures until the last job is complete. */
-export async function drainQueue(setting: Setting, { count, lastId, since }: Queue): Promise<Drained> {
+export async function drainQueue(setting: Target, { count, lastId, since }: Queue): Promise<Drained> {
   const { service, hold } = setting
   const beforeMegabytes = readMegabytes(service.pid)
   forgetPeak(service.pid)
@@ -29,7 +32,7 @@ export async function drainQueue(setting: Setting, { count, lastId, since }: Que
 }
 
 /** Checks that no job of the queue has begun. */
-export async function checkHeld({ pool }: Setting, { count }: Queue) {
+export async function checkHeld({ pool }: Target, { count }: Queue) {
   const { rows } = await pool.query<{ waiting: string }>(
     'select count(*) as waiting from jobs where held_until is null',
   )
@@ -39,7 +42,7 @@ export async function checkHeld({ pool }: Setting, { count }: Queue) {
 }
 
 /** Waits for the last job, which costs the service nothing, and then for the few that end after it. */
-async function whenEmpty({ service, pool }: Setting, lastId: string) {
+async function whenEmpty({ service, pool }: Target, lastId: string) {
   const [header = ''] = service.headers
   const readStatus = async () => {
     const url = new URL(`/v1/malware/${lastId}?wait=30`, service.url)
@@ -60,7 +63,7 @@ async function whenEmpty({ service, pool }: Setting, lastId: string) {
 }
 
 /** Checks that all jobs are clean: a queue whose jobs fail would empty too fast. */
-async function checkCompleted({ pool }: Setting, count: number, since: Date) {
+async function checkCompleted({ pool }: Target, count: number, since: Date) {
   const { rows } = await pool.query<{ status: string; found: string }>(
     `select status, count(*) as found from scans where content_name = 'queued.txt' and created_at >= $1 group by status`,
     [since],

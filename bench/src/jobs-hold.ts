@@ -12,7 +12,7 @@ const fullMs = 2000
  * Holds the worker, so that a queue can be filled and released at one moment: downloads that do not end take all
  * of its places, and a worker without a free place claims nothing. The service itself is unchanged.
  */
-export async function openHold({ service, jobs }: { service: Service; jobs: Stores['jobs'] }) {
+export async function openHold({ service, jobs }: { service: Service; jobs: Pick<Stores['jobs'], 'countJobs'> }) {
   const held: (() => void)[] = []
   let isHolding = false
   let downloads = 0

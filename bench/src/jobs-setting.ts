@@ -1,10 +1,9 @@
 import { join } from 'node:path'
+import pg from 'pg'
 import { world } from '../../acceptance/support/origin.ts'
-import { openStores } from '../../packages/server/src/compose/stores.ts'
-import { loadConfig } from '../../packages/server/src/config/load-config.ts'
+import { makeJobStore } from '../../packages/server/src/database/job-store.ts'
 import { toSocket } from '../../packages/server/src/engines/clamav/clamd-config.ts'
-import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
-import { type Cpu, openChildren, sum, whenIdle } from './children.ts'
+import { type Children, type Cpu, openChildren, sum, whenIdle } from './children.ts'
 import type { GateJob, GateResult } from './jobs-gate.ts'
 import { openHold } from './jobs-hold.ts'
 import type { LatencyJob, LatencyResult } from './jobs-latency.ts'
@@ -20,45 +19,58 @@ export type Setting = Awaited<ReturnType<typeof openSetting>>
  * closes it.
  */
 export async function openSetting() {
-  const { dir, startService, startServer, startWorker, close: closeChildren } = openChildren()
-  const closers = [closeChildren]
+  const children = openChildren()
+  const { dir, startServer, startWorker } = children
+  const closers = [children.close]
   const close = async () => {
     for (const end of closers.toReversed()) await end()
   }
   try {
-    const service = await startService('/v1/malware/submit/file', { ASSAY_OUTBOUND_ALLOW: world })
-    const engine = listTree(service.pid).find((pid) => readName(pid) === 'clamd')
-    if (engine === undefined) throw new Error('The service runs no clamd of its own')
-    const { config } = loadConfig({ ...process.env, ASSAY_DATA_DIR: service.dataDir })
-    const stores = await openStores(config, 'command', makeLogger({ level: 'warn', region: config.region }))
-    closers.push(stores.close)
-    const hold = await openHold({ service, jobs: stores.jobs })
-    closers.push(hold.close)
+    const target = await openTarget(children)
+    closers.push(target.close)
+    const { service } = target
     const clamd = toSocket(join(service.dataDir, 'clamav'))
     const load = startWorker<SubmitJob | PingJob, LoadResult>(new URL('./jobs-load.ts', import.meta.url))
     const latency = startWorker<LatencyJob, LatencyResult>(new URL('./jobs-latency.ts', import.meta.url))
     const gate = startWorker<GateJob, GateResult>(new URL('./jobs-gate.ts', import.meta.url), [join(dir, 'gate')])
     const bare = await startServer(new URL('./bare-submit.ts', import.meta.url), [join(dir, 'bare'), clamd])
     const floor = startWorker<UploadJob, UploadResult>(new URL('./malware-load.ts', import.meta.url))
-    const cpu: Cpu = () => {
-      const parts = { service: 0, engine: 0, database: 0 }
-      for (const pid of listTree(service.pid)) parts[toPart(pid)] += readCpuSeconds(pid)
-      return {
-        ...parts,
-        gate: readCpuSeconds(gate.pid),
-        'its database': readChildren(gate.pid),
-        'bare server': readCpuSeconds(bare.pid),
-        'the database of that': readChildren(bare.pid),
-        load: readCpuSeconds(load.pid),
-        'bare client': readCpuSeconds(floor.pid),
-      }
-    }
-    const { pool } = stores.database
-    return { service, clamd, pool, hold, load, latency, gate, bare, floor, cpu, whenIdle: () => whenIdle(cpu), close }
+    const cpu: Cpu = () => ({
+      ...target.cpu(),
+      gate: readCpuSeconds(gate.pid),
+      'its database': readChildren(gate.pid),
+      'bare server': readCpuSeconds(bare.pid),
+      'the database of that': readChildren(bare.pid),
+      load: readCpuSeconds(load.pid),
+      'bare client': readCpuSeconds(floor.pid),
+    })
+    return { ...target, clamd, load, latency, gate, bare, floor, cpu, whenIdle: () => whenIdle(cpu), close }
   } catch (error) {
     await close()
     throw error
   }
+}
+
+export type Target = Awaited<ReturnType<typeof openTarget>>
+
+/** Starts a service and holds its worker. `root` is the repository of another version. The caller closes it. */
+export async function openTarget({ startService }: Children, version: { name?: string; root?: string } = {}) {
+  const service = await startService('/v1/malware/submit/file', { ASSAY_OUTBOUND_ALLOW: world }, version)
+  // No part of a version but its database is used, so that older ones can be measured.
+  const pool = new pg.Pool({ host: join(service.dataDir, 'postgres/run'), user: 'assay', database: 'postgres', max: 2 })
+  // The database of a service that is interrupted ends before this pool.
+  pool.on('error', () => {})
+  const hold = await openHold({ service, jobs: makeJobStore({ pool, listQueues: () => [] }) })
+  const cpu: Cpu = () => {
+    const parts = { service: 0, engine: 0, database: 0 }
+    for (const pid of listTree(service.pid)) parts[toPart(pid)] += readCpuSeconds(pid)
+    return parts
+  }
+  const close = async () => {
+    await hold.close()
+    await pool.end()
+  }
+  return { service, pool, hold, cpu, close }
 }
 
 const readChildren = (pid: number) => sum(listTree(pid).map(readCpuSeconds)) - readCpuSeconds(pid)

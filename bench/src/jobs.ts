@@ -1,7 +1,9 @@
+import { parseArgs } from 'node:util'
 import { watchCores } from './children.ts'
 import { checkHeld, drainQueue, fillQueue } from './jobs-drain.ts'
 import type { Times } from './jobs-latency.ts'
 import { openSetting, type Setting } from './jobs-setting.ts'
+import { compareVersions } from './jobs-versions.ts'
 import type { Row } from './results.ts'
 
 const connections = 64
@@ -26,8 +28,14 @@ const names: Record<Other, string> = {
 /** Durations of turns as in malware.ts. */
 const floorConnections = 16
 
-/** Background jobs: rates of acceptance and completion, and the latency of a single job. */
-export async function benchJobs(): Promise<Row[]> {
+/**
+ * Background jobs: rates of acceptance and completion, and the latency of a single job. `--against DIRECTORY` compares
+ * with the version in that directory instead, in `--turns` turns of each.
+ */
+export async function benchJobs(options: string[]): Promise<Row[]> {
+  const text = { type: 'string' } as const
+  const { against, turns = '6' } = parseArgs({ args: options, options: { against: text, turns: text } }).values
+  if (against !== undefined) return compareVersions(against, Number(turns))
   process.stderr.write(`  ${process.arch}\n`)
   const setting = await openSetting()
   try {

@@ -21,7 +21,7 @@ import { type Row, toMarkdown } from './results.ts'
 import { benchStart } from './start.ts'
 import { benchStored } from './stored.ts'
 
-/** `npm run bench` runs all benchmarks, `npm run bench -- ping` one of them. Only `malware` has options. */
+/** `npm run bench` runs all benchmarks, `npm run bench -- ping` one of them. `malware` and `jobs` have options. */
 const benches: Record<string, (options: string[]) => Promise<Row[]>> = {
   admission: benchAdmission,
   cli: benchCli,
@@ -50,7 +50,8 @@ const args = process.argv.slice(2)
 const firstOption = args.findIndex((word) => word.startsWith('--'))
 const chosen = firstOption === -1 ? args : args.slice(0, firstOption)
 const options = firstOption === -1 ? [] : args.slice(firstOption)
-if (options.length > 0 && chosen.join() !== 'malware') throw new Error('Only malware has options')
+if (options.length > 0 && !['malware', 'jobs'].includes(chosen.join()))
+  throw new Error('Only malware and jobs have options')
 const rows: Row[] = []
 for (const [name, bench] of Object.entries(benches)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue
