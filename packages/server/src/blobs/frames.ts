@@ -1,8 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 import { drawRandom } from '../domain/accounts/secrets.ts'
-import type { Binding } from '../domain/ports/sealer.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
-import { type MasterKey, sealedKeyBytes } from './master-key.ts'
 import type { MemoryBudget } from './memory-content.ts'
 
 /**
@@ -66,33 +64,6 @@ export const openObjectKey = (header: Buffer, contentKey: Buffer): FrameKey => (
   key: createSecretKey(Buffer.from(hkdfSync('sha256', contentKey, header.subarray(0, saltBytes), 'frames', 32))),
   noncePrefix: Buffer.from(header.subarray(saltBytes, objectHeaderBytes)),
 })
-
-/** The key encrypts one message only, so its nonce may be constant. */
-const toSingleFrameKey = (key: Buffer): FrameKey => ({
-  key: createSecretKey(key),
-  noncePrefix: Buffer.alloc(noncePrefixBytes),
-})
-
-/** Encrypts content of at most one frame into one buffer: the sealed key of the content, and the frame. */
-export function sealBytes(clear: Buffer, master: MasterKey, binding: Binding): Buffer {
-  const key = newContentKey()
-  return Buffer.concat([master.seal(key, binding), ...sealFrame(toSingleFrameKey(key), 0, true, clear)])
-}
-
-/** Throws when the content was changed, belongs elsewhere, or was sealed with another master key. */
-export const unsealBytes = (sealed: Buffer, master: MasterKey, binding: Binding): Buffer =>
-  openFrame(
-    toSingleFrameKey(master.open(sealed.subarray(0, sealedKeyBytes), binding)),
-    0,
-    true,
-    sealed.subarray(sealedKeyBytes),
-  )
-
-/** Replaces the sealed key of content in a row, or the sealed key of an object; undefined when `reseal` returns none. */
-export function resealBytes(sealed: Buffer, reseal: (key: Buffer) => Buffer | undefined): Buffer | undefined {
-  const key = reseal(sealed.subarray(0, sealedKeyBytes))
-  return key && Buffer.concat([key, sealed.subarray(sealedKeyBytes)])
-}
 
 /** An object that sealed frames are read from. */
 type FrameSource = {

@@ -18,7 +18,7 @@ import { type DigestThreads, makeDigestThreads } from '../runtime/digest-threads
 import { syncDirectory } from '../runtime/sync-directory.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 import { makeContentWriter } from './content-store.ts'
-import { frameBytes, newContentKey, sealBytes, unsealBytes } from './frames.ts'
+import { frameBytes, newContentKey } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
 import { type MemoryBudget, makeBlockPool, makeMemoryBudget } from './memory-content.ts'
 import {
@@ -70,11 +70,13 @@ export function makeJobContents({
   return {
     newWriter(options = {}): ContentWriter<JobContent> {
       storage.requireSpace?.()
-      const key = newUuid()
-      const contentKey = newContentKey()
-      const createFile = () => storage.create(key, contentKey)
+      let object: StoredObject | undefined
+      const createFile = () => {
+        object ??= { key: newUuid(), contentKey: newContentKey() }
+        return storage.create(object.key, object.contentKey)
+      }
       const writer = makeContentWriter({ ...options, pool, createFile, memory, threads, keepsLarge: false })
-      return { ...writer, finish: async () => toJobContent(await writer.finish(), { key, contentKey }) }
+      return { ...writer, finish: async () => toJobContent(await writer.finish(), object) }
     },
 
     toStoreId: (location) => (location.at === 'row' ? master.id : storeId),
@@ -82,7 +84,7 @@ export function makeJobContents({
 
     async open(location, identity, owner) {
       if (location.at === 'row') {
-        return openRow(unsealBytes(location.sealed, master, toBinding('row', owner, identity)), identity)
+        return openRow(master.open(location.sealed, toBinding('row', owner, identity)), identity)
       }
       const contentKey = master.open(location.sealedKey, toBinding(location.key, owner, identity))
       const stored = await storage.reopen(location.key, contentKey, identity.bytes)
@@ -103,14 +105,15 @@ export function makeJobContents({
     listKeys: storage.listKeys,
   }
 
-  function toJobContent(content: Content | StoredContent, object: { key: string; contentKey: Buffer }): JobContent {
-    const { key, contentKey } = object
+  function toJobContent(content: Content | StoredContent, object: StoredObject | undefined): JobContent {
     return Object.assign(content, {
       async persist(owner: ContentOwner): Promise<ContentLocation> {
         if (!('keep' in content)) {
           const whole = content.whole ?? Buffer.alloc(0)
-          return { at: 'row', sealed: sealBytes(whole, master, toBinding('row', owner, content)) }
+          return { at: 'row', sealed: master.seal(whole, toBinding('row', owner, content)) }
         }
+        if (object === undefined) throw new Error('Stored content has no key')
+        const { key, contentKey } = object
         await content.keep()
         await storage.syncNames()
         return { at: 'storage', key, sealedKey: master.seal(contentKey, toBinding(key, owner, content)) }
@@ -118,6 +121,9 @@ export function makeJobContents({
     })
   }
 }
+
+/** The name of an object of the storage, and the key that its own keys are derived from. */
+type StoredObject = { key: string; contentKey: Buffer }
 
 /** Names the scan, account, length and hash that content is sealed for. `name` is the key of its object, or `row`. */
 export const toBinding = (

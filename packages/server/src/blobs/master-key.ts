@@ -21,9 +21,6 @@ const nonceBytes = 12
 const tagBytes = 16
 const headBytes = idBytes + nonceBytes
 
-/** The length of a sealed key of 32 bytes. */
-export const sealedKeyBytes = headBytes + 32 + tagBytes
-
 /**
  * Uses the given key, or the one in the data directory, which the first start creates readable by its owner only. With
  * `expectedId`, the key that sealed the secrets of the database, no other key is opened and none is created.

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { resealBytes } from '../blobs/frames.ts'
 import { toBinding } from '../blobs/job-contents.ts'
 import {
   locateMasterKey,
@@ -111,9 +110,7 @@ function toResealing(oldId: string, old: MasterKey | undefined, next: MasterKey)
     newId: next.id,
     reseal,
     resealJob: ({ accountId, scanId, storageKey, sealed, bytes, sha256 }) =>
-      resealBytes(sealed, (key) =>
-        reseal(key, toBinding(storageKey ?? 'row', { accountId, scanId }, { bytes, sha256 })),
-      ),
+      reseal(sealed, toBinding(storageKey ?? 'row', { accountId, scanId }, { bytes, sha256 })),
     ...(old === undefined && {
       newWebhookSecret: (id: string) => next.seal(Buffer.from(newWebhookSecret()), webhookSecretOf(id)),
     }),
