@@ -17,9 +17,9 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
   const jobs = makeJobStore({ pool, listQueues: () => [queue] })
   const client = makeClamdClient({ address: { path: socket } })
   const never = new AbortController().signal
-  let [running, done] = [0, 0]
-  /** Resolves when this many jobs are left. */
-  let awaited = { left: 0, reached: Promise.withResolvers<void>() }
+  let [scanning, completing, done] = [0, 0, 0]
+  /** Called after each completion. */
+  let onCompleted = () => {}
   const failed = Promise.withResolvers<never>()
 
   const work = async ({ lease, scan }: ClaimedJob) => {
@@ -37,20 +37,25 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
     const answer = await client.scan(content, { signal: never })
     if (!answer.endsWith('OK')) throw new Error(`clamd says ${answer}`)
     const end = { ...scan, status: 'clean' as const, signals: [], completedAt: new Date() }
+    scanning--
+    completing++
     await jobs.complete(lease, { scan: end, refunds: false, deliveryBody: undefined })
+    completing--
     done++
-    if (--running <= awaited.left) awaited.reached.resolve()
+    onCompleted()
   }
 
   try {
     for (;;) {
-      const claimed = await jobs.claim(concurrency - running, leaseMs)
-      running += claimed.length
-      // Claims again when half of the jobs are complete, as the service does.
-      awaited = { left: claimed.length === 0 ? 0 : concurrency / 2, reached: Promise.withResolvers() }
+      const claimed = await jobs.claim(concurrency - scanning, leaseMs)
+      scanning += claimed.length
       for (const job of claimed) work(job).catch(failed.reject)
-      if (running === 0) return done
-      if (running > awaited.left) await Promise.race([awaited.reached.promise, failed.promise])
+      if (scanning + completing === 0) return done
+      // Claims again when a quarter of the jobs is scanned, as the service does.
+      const mayClaim = () => (claimed.length > 0 ? scanning <= (concurrency * 3) / 4 : scanning + completing === 0)
+      const reached = Promise.withResolvers<void>()
+      onCompleted = () => mayClaim() && reached.resolve()
+      if (!mayClaim()) await Promise.race([reached.promise, failed.promise])
     }
   } finally {
     client.close()

@@ -88,7 +88,7 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
     ...database,
     listQueues: () => listQueues(listClaimedKinds(), jobContents.storeIds),
   })
-  const { run, giveUp } = makeRunJob({
+  const { run, giveUp, countCompleting } = makeRunJob({
     jobs,
     contents: jobContents,
     scanner,
@@ -140,6 +140,7 @@ function openWorkers(config: Config, { storage, scanning, metrics, log }: Deps) 
     const scanWorker = openScanWorker({
       jobs,
       run,
+      countCompleting,
       concurrency: jobsPerCore * availableParallelism(),
       log,
       isOutage,

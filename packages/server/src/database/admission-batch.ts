@@ -87,13 +87,12 @@ function isSimpleGroup({ wanted, members }: Group): boolean {
 /** Charges the scans of one key with `chargeOneKey`. Returns undefined when that statement left them to the others. */
 async function chargeOneGroup(pool: Pool, { digest, wanted, members }: Group): Promise<KeyRow | undefined> {
   const contents = newSealedContents()
-  const scans = members.map(({ call: { scan, job } }, index) => ({
-    n: index + 1,
-    ...toScanRecord(scan as NewScan),
-    ...(job && toJobRecord(job, contents)),
-  }))
+  const scans = members.map(({ call: { scan } }, index) => ({ n: index + 1, ...toScanRecord(scan as NewScan) }))
+  const jobs = members.flatMap(({ call: { scan, job } }) =>
+    job === undefined ? [] : { id: scan?.id, ...toJobRecord(job, contents) },
+  )
   const first = members[0]?.call
-  const withJobs = first?.job !== undefined
+  const withJobs = jobs.length > 0
   const values = [
     Buffer.from(digest, 'hex'),
     wanted,
@@ -101,7 +100,7 @@ async function chargeOneGroup(pool: Pool, { digest, wanted, members }: Group): P
     JSON.stringify(scans),
     first?.flagsSexy ?? null,
     first?.restrictions ?? null,
-    withJobs,
+    withJobs ? JSON.stringify(jobs) : null,
     withJobs ? contents.toParameter() : null,
   ]
   const row = await runStatement<OneKeyRow>(pool, chargeOneKey, values, withJobs ? undefined : statementTimeoutMs).then(

@@ -6,17 +6,28 @@ const maxWaitingCalls = 20_000
 const retryAfterSeconds = 5
 
 /**
- * The longest time that calls wait for others after a batch. Under load the batches are larger for it; a caller that is
- * alone never waits.
+ * How a batch that follows another one waits for more calls: until `countWanted` of the size of the last batch wait,
+ * and `ms` at most. Under load the batches are larger for it; a caller that is alone never waits.
  */
-const gatherMs = 2
+type Gathering = { ms: number; countWanted(lastSize: number): number }
+
+const gatherHalf: Gathering = { ms: 2, countWanted: (lastSize) => Math.ceil(lastSize / 2) }
+
+/**
+ * For work that no caller waits for: batches grow while there is load. A statement of 64 items costs less than half as
+ * much for each of them as one of 8.
+ */
+export const gatherMany: Gathering = {
+  ms: 20,
+  countWanted: (lastSize) => (lastSize === 1 ? 1 : Math.min(64, 2 * lastSize)),
+}
 
 /**
  * Group commit: one batch is in flight, and calls that arrive meanwhile form the next one. With 64 callers on one
  * account this carries about 35 times as many charges as one transaction per charge (see bench/).
  *
- * A statement costs about as much as ten of its items. So when a batch has just ended, the next one waits a moment
- * until it is half as large: under load, small batches otherwise alternate with large ones.
+ * A statement costs about as much as ten of its items. So when a batch has just ended, the next one waits a moment for
+ * more calls (`gathering`): under load, small batches otherwise alternate with large ones.
  *
  * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run
  * one by one, so that only the bad one fails. Any other error fails the whole batch at once: 500 more statements would
@@ -30,12 +41,14 @@ export function makeGroupCommit<Item, Result>({
   maxBatch,
   maxWaiting = maxWaitingCalls,
   maxWaitMs = 5000,
+  gathering = gatherHalf,
   readMs = () => performance.now(),
 }: {
   run(items: Item[]): Promise<Result[]>
   maxBatch: number
   maxWaiting?: number
   maxWaitMs?: number
+  gathering?: Gathering
   /** Reads a clock that nobody sets. */
   readMs?(): number
 }) {
@@ -44,7 +57,7 @@ export function makeGroupCommit<Item, Result>({
   let isRunning = false
   let last = { size: 0, endedMs: -Infinity }
   /** Set while a batch waits for more calls. */
-  let gathering: { wanted: number; end(): void } | undefined
+  let gatherer: { wanted: number; end(): void } | undefined
 
   return (item: Item): Promise<Result> =>
     new Promise((resolve, reject) => {
@@ -53,7 +66,7 @@ export function makeGroupCommit<Item, Result>({
         return
       }
       waiting.push({ item, arrivedMs: readMs(), resolve, reject })
-      if (gathering !== undefined && waiting.length >= gathering.wanted) gathering.end()
+      if (gatherer !== undefined && waiting.length >= gatherer.wanted) gatherer.end()
       if (isRunning) return
       isRunning = true
       // Requests that arrived together are still being parsed; without this pause they would wait for a batch of one.
@@ -73,18 +86,18 @@ export function makeGroupCommit<Item, Result>({
     isRunning = false
   }
 
-  /** Waits until half as many calls wait as the last batch had, unless that batch ended long ago. */
+  /** Waits until enough calls wait, unless the last batch ended long ago. */
   function gatherCalls(): Promise<void> | undefined {
-    const wanted = Math.ceil(last.size / 2)
-    if (waiting.length >= wanted || readMs() - last.endedMs > gatherMs) return undefined
+    const wanted = gathering.countWanted(last.size)
+    if (waiting.length >= wanted || readMs() - last.endedMs > gathering.ms) return undefined
     return new Promise((resolve) => {
       const end = () => {
         clearTimeout(timer)
-        gathering = undefined
+        gatherer = undefined
         resolve()
       }
-      const timer = setTimeout(end, gatherMs)
-      gathering = { wanted, end }
+      const timer = setTimeout(end, gathering.ms)
+      gatherer = { wanted, end }
     })
   }
 

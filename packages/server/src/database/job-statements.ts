@@ -1,5 +1,5 @@
 import { toTimeAgo } from './query.ts'
-import { scanFields, scanRecord, sourceFields } from './scan-records.ts'
+import { scanFields, sourceFields } from './scan-records.ts'
 
 /**
  * Puts jobs back into the queue whose lease has run out or whose pause is over. This is a statement of its own, so that
@@ -153,7 +153,9 @@ export const completeStatement = `
 -- name: complete-jobs
 with result as materialized (
   select r.* from json_to_recordset($1::json) as r (
-    i integer, token uuid, refunds boolean, delivery_id uuid, delivery_body text, ${scanRecord}
+    i integer, id uuid, token uuid, status text, content_length bigint, content_type text,
+    content_name text, signals text[], metadata jsonb, completed_at timestamptz, refunds boolean, delivery_id uuid,
+    delivery_body text
   )
   order by id
 ),

@@ -3,7 +3,7 @@ import type { Pool } from 'pg'
 import { v7 } from 'uuid'
 import type { ClaimedJob, Completion, JobStore, Lease } from '../domain/ports/job-store.ts'
 import type { Scan } from '../domain/scans/scan.ts'
-import { makeGroupCommit } from './group-commit.ts'
+import { gatherMany, makeGroupCommit } from './group-commit.ts'
 import {
   claimAbandonedStatement,
   claimStatement,
@@ -16,7 +16,7 @@ import {
   requeueStatement,
 } from './job-statements.ts'
 import { changeRows, findRow, inTransaction, listRows, runStatement, withoutDiskWait } from './query.ts'
-import { type SourceRow, toScanRecord, toSource } from './scan-records.ts'
+import { type SourceRow, toSource } from './scan-records.ts'
 
 const settings = withoutDiskWait
 const maxClaimRounds = 4
@@ -33,7 +33,11 @@ export function makeJobStore({ pool, listQueues, requeueEveryMs = 100 }: Deps): 
   // The turns begin at a random account: processes that begin at the same one would compete for the same jobs.
   let lastServed: string = randomUUID()
 
-  const completeInBatch = makeGroupCommit({ run: (items: CompletedItem[]) => completeAll(pool, items), maxBatch: 256 })
+  const completeInBatch = makeGroupCommit({
+    run: (items: CompletedItem[]) => completeAll(pool, items),
+    maxBatch: 256,
+    gathering: gatherMany,
+  })
 
   let requeuedAt = -Infinity
 
@@ -98,13 +102,18 @@ type CompletedItem = { lease: Lease; completion: Completion }
 
 async function completeAll(pool: Pool, items: CompletedItem[]): Promise<boolean[]> {
   const results = items.map(({ lease, completion: { scan, refunds, deliveryBody } }, i) => ({
-    // Mode and region were recorded with the job; the statement changes neither.
-    ...toScanRecord({ ...scan, id: lease.scanId, mode: 'async', region: '' }),
     i,
+    id: lease.scanId,
     token: lease.token,
-    refunds,
-    delivery_id: v7(),
-    delivery_body: deliveryBody,
+    status: scan.status,
+    content_length: scan.contentLength,
+    content_type: scan.contentType,
+    content_name: scan.contentName ?? undefined,
+    signals: scan.signals,
+    metadata: scan.metadata,
+    completed_at: scan.completedAt,
+    ...(refunds ? { refunds } : {}),
+    ...(deliveryBody === undefined ? {} : { delivery_id: v7(), delivery_body: deliveryBody }),
   }))
   const values = [JSON.stringify(results), ...toBounds(results.map(({ id }) => id))]
   const { rows } = await runStatement<{ i: number }>(pool, completeStatement, values)

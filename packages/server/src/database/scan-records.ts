@@ -43,7 +43,7 @@ export const revisedScanFields = scanFields.replace(
     'revised_reason', revision.reason) end as metadata`,
 )
 
-/** The types of `toJobRecord`. */
+/** The types of `toJobRecord`. Fields without a value are left out: the shorter the JSON, the faster it is read. */
 export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text,
     url text, test_case text, hold_ms integer, callback_url text, callback_host text`
 
@@ -51,9 +51,9 @@ export const toJobRecord = ({ source, callbackUrl, queue, holdMs }: NewJob, cont
   ...contents.add(source),
   is_job: true,
   queue,
-  hold_ms: holdMs ?? null,
-  callback_url: callbackUrl,
-  callback_host: callbackUrl === null ? null : new URL(callbackUrl).host,
+  hold_ms: holdMs,
+  callback_url: callbackUrl ?? undefined,
+  callback_host: callbackUrl === null ? undefined : new URL(callbackUrl).host,
 })
 
 /**
@@ -69,10 +69,10 @@ export function newSealedContents() {
       const columns = {
         // PostgreSQL counts bytes from 1.
         sealed_from: bytes + 1,
-        sealed_bytes: sealed?.length ?? null,
-        storage_key: source.at === 'storage' ? source.key : null,
-        url: source.at === 'url' ? source.url : null,
-        test_case: source.at === 'test' ? source.testCase : null,
+        sealed_bytes: sealed?.length,
+        storage_key: source.at === 'storage' ? source.key : undefined,
+        url: source.at === 'url' ? source.url : undefined,
+        test_case: source.at === 'test' ? source.testCase : undefined,
       }
       if (sealed !== undefined) {
         parts.push(sealed)

@@ -9,8 +9,8 @@ type Deps<Work, Lease> = {
   claim(limit: number): Promise<Work[]>
   /** Time to the next claim when nothing pokes before; called after each claim. */
   findPollMs(claimed: number, room: number): number | Promise<number>
-  /** Whether to claim more at once after a piece of work has ended. */
-  claimsMore(running: number): boolean
+  /** Whether to claim more at once after a piece of work has ended; a claim under way has asked for `asked` pieces. */
+  claimsMore(running: number, asked: number): boolean
   /** Whether `poke` ends a back-off, because it is only called after the database has answered. */
   pokeEndsBackOff: boolean
   toLease(work: Work): Lease
@@ -59,6 +59,7 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
   const failure = newFailureLog(deps)
   const stopping = new AbortController()
   let claiming: Promise<void> | undefined
+  let asked = 0
   let isPoked = false
   let failedClaims = 0
   let timer: NodeJS.Timeout | undefined
@@ -95,6 +96,7 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
     clearTimeout(timer)
     claiming = claimAll().then((pollMs) => {
       claiming = undefined
+      asked = 0
       if (!stopping.signal.aborted) timer = setTimeout(claim, pollMs)
     })
   }
@@ -123,6 +125,7 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
 
   async function claimOnce(): Promise<number> {
     const room = deps.countRoom(leases.count())
+    asked = Math.max(0, room)
     const claimed = room > 0 ? await deps.claim(room) : []
     // Work that was claimed while the service began to stop is released, so that it does not wait for its lease to end.
     if (deps.renewal !== undefined && stopping.signal.aborted) await leases.release(claimed.map(deps.toLease))
@@ -140,7 +143,7 @@ export function openLeasedWork<Work, Lease extends { token: string }>(deps: Deps
     } finally {
       leases.drop(lease)
       if (leases.count() === 0) onIdle?.()
-      if (deps.claimsMore(leases.count())) wake(false)
+      if (deps.claimsMore(leases.count(), asked)) wake(false)
     }
   }
 

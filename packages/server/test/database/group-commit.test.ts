@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeGroupCommit } from '../../src/database/group-commit.ts'
+import { gatherMany, makeGroupCommit } from '../../src/database/group-commit.ts'
 
 /** A group commit that records the sizes of its batches. */
-function newRecorder(options: { maxBatch: number; maxWaiting?: number; readMs?: () => number }) {
+function newRecorder(options: Omit<Parameters<typeof makeGroupCommit>[0], 'run'>) {
   const sizes: number[] = []
-  const run = async (items: number[]) => {
+  const run = async (items: unknown[]) => {
     sizes.push(items.length)
     await new Promise(setImmediate)
     return items
@@ -53,6 +53,26 @@ test('after a large batch the next one waits until it is half as large, or for a
   // A caller that is alone does not wait again.
   await ask(10)
   assert.deepEqual(sizes, [5, 3, 1, 1])
+})
+
+test('batches that no caller waits for grow under load, and a single call is sent at once', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { ask, sizes } = newRecorder({ maxBatch: 256, readMs: () => 0, gathering: gatherMany })
+  await ask(1)
+  await Promise.all([2, 3].map(ask))
+  const next = [4, 5, 6].map(ask)
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  assert.deepEqual(sizes, [1, 2])
+  await Promise.all([...next, ask(7)])
+  assert.deepEqual(sizes, [1, 2, 4])
+  const last = ask(8)
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  t.mock.timers.tick(20)
+  await last
+  await ask(9)
+  assert.deepEqual(sizes, [1, 2, 4, 1, 1])
 })
 
 test('one bad item fails alone, and the others of its batch are done', async () => {

@@ -161,9 +161,11 @@ describe('a background scan', () => {
 
     test(`of ${bytes} bytes sees what was submitted, and leaves nothing of it`, async () => {
       let seen: Buffer[] = []
+      let contentType: string | undefined
       const { submitFile } = openWorker({
         async scanContent(content) {
           seen = []
+          contentType = content.description?.contentType
           for await (const chunk of content.read()) seen.push(Buffer.from(chunk))
           return clean
         },
@@ -176,6 +178,7 @@ describe('a background scan', () => {
       assert.deepEqual([status, metadata], ['clean', clean.metadata])
       assert.ok(completedAt)
       assert.ok(Buffer.concat(seen).equals(clear))
+      assert.equal(contentType, 'text/plain; charset=us-ascii', 'the type is not detected a second time')
       await waitUntil('the content to be removed', () => listFiles().length === 0)
       assert.equal(await stores.count('jobs', accountId), 0)
     })

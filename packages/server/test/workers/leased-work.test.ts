@@ -62,6 +62,37 @@ describe('leased work', () => {
     assert.deepEqual(listRunning(), ['b', 'c'])
   })
 
+  test('is not claimed again for what ended during a claim that has asked for enough', async (t) => {
+    const claims: { limit: number; resolve(items: Item[]): void }[] = []
+    const claim = (limit: number) => new Promise<Item[]>((resolve) => claims.push({ limit, resolve }))
+    const answer = async (...tokens: string[]) => {
+      claims.at(-1)?.resolve(tokens.map((token) => ({ token })))
+      await turn()
+    }
+    const claimsMore = (running: number, asked: number) => running + asked <= 2
+    const { running } = openLoop(t, { countRoom: (count) => 4 - count, claim, claimsMore })
+    const end = async (token: string) => {
+      running.get(token)?.resolve()
+      await turn()
+    }
+    await answer('a', 'b', 'c', 'd')
+    await end('a')
+    await end('b')
+    await end('c')
+    await answer('e', 'f')
+    assert.deepEqual(
+      claims.map(({ limit }) => limit),
+      [4, 2],
+    )
+    await end('d')
+    await end('e')
+    assert.deepEqual(
+      claims.map(({ limit }) => limit),
+      [4, 2, 2],
+    )
+    await answer()
+  })
+
   test('is claimed at each poll, and again after a poke that came during a claim', async (t) => {
     const { work, stats, tick } = openLoop(t)
     work.poke()

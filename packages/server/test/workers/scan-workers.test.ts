@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { makeRemoteScanStore } from '../../src/database/remote-scan-store.ts'
+import type { ClaimedJob, JobStore } from '../../src/domain/ports/job-store.ts'
 import { openRemoteScanWorker, openScanWorker } from '../../src/workers/scan-workers.ts'
 import { leaseMs, openTestJobs, type TestJobs, testQueue, toCompletion } from '../database/test-jobs.ts'
 import { silentLog as log } from '../support/silent-log.ts'
@@ -18,6 +19,40 @@ function newRun<Work>(record: (work: Work) => Promise<boolean>) {
   }
   return { run, seen, end: end.resolve }
 }
+
+test('jobs whose results wait to be recorded leave room for others, for as many as may be scanned at once', async () => {
+  const limits: number[] = []
+  const end = Promise.withResolvers<void>()
+  const claimed = Array.from(
+    { length: 8 },
+    (_, i) => ({ lease: { scanId: String(i), token: String(i) } }) as ClaimedJob,
+  )
+  const jobs = {
+    async claim(limit: number) {
+      limits.push(limit)
+      return claimed.splice(0, limit)
+    },
+    release: async () => {},
+  } as unknown as JobStore
+  let completing = 0
+  const worker = openScanWorker({
+    jobs,
+    concurrency: 4,
+    log,
+    run: () => end.promise,
+    countCompleting: () => completing,
+  })
+  await waitFor(() => claimed.length === 4)
+  completing = 3
+  worker.poke()
+  await waitFor(() => claimed.length === 1)
+  completing = 7
+  worker.poke()
+  await waitFor(() => limits.length === 3)
+  assert.deepEqual(limits, [4, 3, 1])
+  end.resolve()
+  await worker.close(1000)
+})
 
 describe('work that does not end before its worker must stop is released: another worker claims it at once', () => {
   let stores: TestJobs

@@ -231,7 +231,7 @@ create index credit_ledger_account on credit_ledger (account_id, id);
 create unique index credit_ledger_days on credit_ledger (account_id, kind, at)
 where scan_id is null and kind in ('debit', 'refund');
 
--- Counts the requests of one key, and charges and records its scans, with their jobs if `with_jobs`: all of them, or
+-- Counts the requests of one key, and charges and records its scans, with their jobs if they have any: all of them, or
 -- nothing. It serves the common case: a live key, no rate for accounts, enough requests and credits left. In any other
 -- case it returns a row of nulls and changes nothing, and the statements of admission-statements.ts decide. Small
 -- statements that are planned once cost PostgreSQL about half as much as one large statement. The locks are taken in
@@ -239,7 +239,7 @@ where scan_id is null and kind in ('debit', 'refund');
 create function charge_scans(
   key_digest bytea, wanted integer, scan_count integer, new_scans json, wanted_flags_sexy boolean,
   wanted_restrictions text,
-  with_jobs boolean, sealed_contents bytea,
+  new_jobs json, sealed_contents bytea,
   out "accountId" uuid, out restrictions text, out "flagsSexy" boolean, out requests integer, out "periodSeconds" integer,
   out "usedBefore" integer, out "resetsAt" timestamptz, out "creditLimit" integer, out "creditRemaining" integer
 ) language plpgsql as
@@ -300,12 +300,12 @@ begin
     n integer, id uuid, kind text, mode text, region text, status text, content_length bigint, content_type text,
     content_name text, signals text[], metadata jsonb, created_at timestamptz, completed_at timestamptz
   );
-  if with_jobs then
+  if new_jobs is not null then
     insert into jobs
       (scan_id, account_id, queue, sealed, storage_key, url, test_case, held_until, callback_url, callback_host)
     select id, this_account, queue, substring(sealed_contents from sealed_from for sealed_bytes), storage_key, url,
       test_case, now() + hold_ms * interval '1 millisecond', callback_url, callback_host
-    from json_to_recordset(new_scans) as job (
+    from json_to_recordset(new_jobs) as job (
       id uuid, queue text, sealed_from integer, sealed_bytes integer, storage_key text, url text, test_case text,
       hold_ms integer, callback_url text, callback_host text
     );

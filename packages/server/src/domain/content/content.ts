@@ -33,5 +33,8 @@ export type Content = {
   release(): Promise<void>
 }
 
-/** The size and the hashes by which a process recognizes content that another process received. */
-export type ContentIdentity = Pick<Content, 'bytes' | 'sha1' | 'sha256'>
+/**
+ * The size and the hashes by which a process recognizes content that another process received, and the description that
+ * was recorded then.
+ */
+export type ContentIdentity = Pick<Content, 'bytes' | 'sha1' | 'sha256' | 'description'>

@@ -47,6 +47,7 @@ const defaultPausesMs = [2000, 10_000]
 /** `run` makes one attempt at a claimed job and completes or releases it; `giveUp` completes it as failed. */
 export function makeRunJob(deps: Deps) {
   const { pausesMs = defaultPausesMs } = deps
+  let completing = 0
 
   return {
     async run(job: ClaimedJob, signal: AbortSignal): Promise<void> {
@@ -54,11 +55,14 @@ export function makeRunJob(deps: Deps) {
       if (result !== undefined) await complete(job, result)
     },
     giveUp: (job: ClaimedJob) => complete(job, toFailure(job.scan)),
+    /** Counts the jobs whose result waits to be recorded. */
+    countCompleting: () => completing,
   }
 
   async function complete(job: ClaimedJob, result: JobResult) {
     const completion = toCompletion(job, result)
-    const isLeaseValid = await retryBriefly(() => deps.jobs.complete(job.lease, completion))
+    completing++
+    const isLeaseValid = await retryBriefly(() => deps.jobs.complete(job.lease, completion)).finally(() => completing--)
     // Another worker has claimed the job and needs its content.
     if (!isLeaseValid) return
     const { source } = job
@@ -98,9 +102,11 @@ export function makeRunJob(deps: Deps) {
     return deps.scanner.scanContent(content, options).finally(content.release)
   }
 
-  function openContent(location: ContentLocation, accountId: string, { id, contentLength, metadata }: Scan) {
+  function openContent(location: ContentLocation, accountId: string, scan: Scan) {
+    const { id: scanId, contentLength: bytes, contentType, metadata } = scan
     const { hash_sha1: sha1 = '', hash_sha256: sha256 = '' } = metadata ?? {}
-    return deps.contents.open(location, { bytes: contentLength, sha1, sha256 }, { accountId, scanId: id })
+    const description = { contentType, hashes: { hash_sha1: sha1, hash_sha256: sha256 } }
+    return deps.contents.open(location, { bytes, sha1, sha256, description }, { accountId, scanId })
   }
 
   function toCompletion({ scan: pending, callbackUrl }: ClaimedJob, { refunds, ...result }: JobResult): Completion {
