@@ -1,4 +1,9 @@
-import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request as startRequest } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  request as startRequest,
+} from 'node:http'
 import { connect } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -17,11 +22,11 @@ export type Answer = { status: number; headers: IncomingHttpHeaders; text: strin
  */
 export async function sendTo(url: string, outgoing: Outgoing): Promise<Answer> {
   const { method, path, headers = {}, body = '' } = outgoing
-  const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? Buffer.from(body) : undefined
+  const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.isBuffer(body) ? body : undefined
   const length = bytes === undefined || method === 'GET' ? {} : { 'content-length': bytes.length }
   const request = startRequest(`${url}${path}`, { method, headers: withoutUndefined({ ...length, ...headers }) })
   const answered = new Promise<Answer>((resolve, reject) => {
-    request.once('error', reject).once('response', (response) => {
+    request.on('error', reject).once('response', (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk)).once('error', reject)
       response.once('end', () => {
@@ -30,15 +35,23 @@ export async function sendTo(url: string, outgoing: Outgoing): Promise<Answer> {
       })
     })
   })
-  const source = typeof body === 'function' ? body(answered) : bytes === undefined ? body : [bytes]
   // The service may close the connection before it has read the body; only its response counts.
-  const sent = pipeline(Readable.from(source), request).catch(() => {})
+  const sent =
+    bytes === undefined
+      ? pipeline(Readable.from(typeof body === 'function' ? body(answered) : body), request).catch(() => {})
+      : sendBytes(request, bytes)
   try {
     return await answered
   } finally {
     await sent
   }
 }
+
+/** Sends a whole body: a pipeline takes as much processor time as the rest of a small request. */
+const sendBytes = (request: ClientRequest, bytes: Buffer) =>
+  new Promise<void>((resolve) => {
+    request.once('finish', resolve).once('close', resolve).end(bytes)
+  })
 
 const withoutUndefined = (headers: OutgoingHttpHeaders) =>
   Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined))
