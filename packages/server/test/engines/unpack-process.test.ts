@@ -8,12 +8,13 @@ import { makeLogger } from '../../src/runtime/logger.ts'
 import { member, newBudget, newContent, newRar4, newRar5, newTar, unpackAll } from './unpack-archives.ts'
 
 const log = makeLogger({ level: 'silent', region: 'test' })
-const unpacker = openUnpacker({ log })
-after(() => unpacker.close())
+const escapes: string[] = []
+/** One process at a time, for all tests that do not close it. It is taken for one that hangs after three seconds. */
+const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000, onEscape: (parser) => escapes.push(parser) })
+after(() => own.close())
 
 describe('an unpacking process', () => {
   test('killed while idle is replaced, and every member is given', async () => {
-    const own = openUnpacker({ log, maxProcesses: 1 })
     await unpackAll(own, newRar5())
     const [pid] = own.processIds()
     process.kill(pid ?? 0, 'SIGKILL')
@@ -21,7 +22,6 @@ describe('an unpacking process', () => {
     assert.deepEqual(doubts, [])
     assert.ok(given[0]?.bytes.equals(member))
     assert.notDeepEqual(own.processIds(), [pid])
-    await own.close()
   })
 
   const tar = () => newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x')))
@@ -31,7 +31,6 @@ describe('an unpacking process', () => {
 
   for (const signal of ['SIGKILL', 'SIGSTOP'] as const) {
     test(`that gets ${signal} at work is replaced, and every member is given whole within the budget`, async () => {
-      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000 })
       const whole: string[] = []
       let struck: number | undefined
       const budget = { members: 3, bytes: 11_000_000 }
@@ -51,11 +50,9 @@ describe('an unpacking process', () => {
       assert.deepEqual([doubts, whole], [[], ['a', 'a', 'b']])
       assert.deepEqual(budget, { members: 1, bytes: 1_000_000 })
       assert.ok(!own.processIds().includes(struck ?? 0))
-      await own.close()
     })
 
     test(`that gets ${signal} at work twice is our fault, and leaves neither a doubt nor an empty result`, async () => {
-      const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000 })
       const struck = new Set<number>()
       const work = { signal: AbortSignal.timeout(60_000) }
       const unpacking = own.unpack(tar(), {
@@ -70,13 +67,10 @@ describe('an unpacking process', () => {
       await assert.rejects(unpacking, (error) => error instanceof EngineDown && !(error instanceof EngineBusy))
       assert.equal(struck.size, 2)
       assert.deepEqual(await own.unpack(tar(), { budget: newBudget(), work, take: untilEnd }), [])
-      await own.close()
     })
   }
 
   test('killed by the filter of its jail is tried again, and leaves no verdict the second time', async () => {
-    const escapes: string[] = []
-    const own = openUnpacker({ log, maxProcesses: 1, onEscape: (parser) => escapes.push(parser) })
     const archive = newContent(newRar5(), { spooled: true })
     let reads = 0
     const kill = (pid = 0) => process.kill(pid, 'SIGSYS')
@@ -93,7 +87,6 @@ describe('an unpacking process', () => {
     assert.equal(reads, 2)
     assert.deepEqual(escapes, ['unpacker', 'unpacker'])
     assert.deepEqual((await unpackAll(own, newRar5())).doubts, [])
-    await own.close()
   })
 
   test('killed because the service ends leaves no verdict', async () => {
@@ -117,7 +110,6 @@ describe('an unpacking process', () => {
   test('runs as an ordinary user, without the environment of the service', {
     skip: process.platform !== 'linux',
   }, async () => {
-    const own = openUnpacker({ log, maxProcesses: 1 })
     await unpackAll(own, newRar5())
     const [pid] = own.processIds()
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
@@ -126,14 +118,13 @@ describe('an unpacking process', () => {
     } else {
       assert.match(readFileSync(`/proc/${pid}/environ`, 'utf8'), /^PATH=[^\0]*\0$/)
     }
-    await own.close()
   })
 })
 
 describe('a caller of the unpacker', () => {
   test('may leave members unread', async () => {
     const paths: string[] = []
-    const doubts = await unpacker.unpack(newContent(newTar(['a', 'b', 'c'], Buffer.alloc(2_000_000))), {
+    const doubts = await own.unpack(newContent(newTar(['a', 'b', 'c'], Buffer.alloc(2_000_000))), {
       budget: newBudget(),
       work: { signal: AbortSignal.timeout(60_000) },
       async take({ path, bytes }) {
@@ -151,8 +142,8 @@ describe('a caller of the unpacker', () => {
       work: { signal: AbortSignal.timeout(60_000) },
       take: () => Promise.reject(failure),
     }
-    await assert.rejects(unpacker.unpack(newContent(newTar(['a', 'b'])), options), failure)
-    assert.deepEqual((await unpackAll(unpacker, newRar5())).doubts, [])
+    await assert.rejects(own.unpack(newContent(newTar(['a', 'b'])), options), failure)
+    assert.deepEqual((await unpackAll(own, newRar5())).doubts, [])
   })
 
   test('whose content cannot be read gets that error', async () => {
@@ -164,11 +155,10 @@ describe('a caller of the unpacker', () => {
       },
     }
     const options = { budget: newBudget(), work: { signal: AbortSignal.timeout(60_000) }, take: async () => {} }
-    await assert.rejects(unpacker.unpack(content, options), failure)
+    await assert.rejects(own.unpack(content, options), failure)
   })
 
   test('is not taken for a process that hangs while it inspects a member', async () => {
-    const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000 })
     let members = 0
     const doubts = await own.unpack(newContent(newTar(['a', 'b'], Buffer.alloc(5_000_000, 'x'))), {
       budget: newBudget(),
@@ -179,11 +169,9 @@ describe('a caller of the unpacker', () => {
       },
     })
     assert.deepEqual([doubts, members], [[], 2])
-    await own.close()
   })
 
   test('that gives up gets its own reason at work, and EngineBusy in the queue', async () => {
-    const own = openUnpacker({ log, maxProcesses: 1 })
     const working = new AbortController()
     const waiting = new AbortController()
     const atWork = new Error('at work')
@@ -201,11 +189,9 @@ describe('a caller of the unpacker', () => {
     })
     await assert.rejects(first, atWork)
     assert.deepEqual((await unpackAll(own, newRar5())).doubts, [])
-    await own.close()
   })
 
   test('may unpack a member while it is given, at any depth and with one process at once', async () => {
-    const own = openUnpacker({ log, maxProcesses: 1 })
     const budget = newBudget()
     const nested = [1, 2, 3, 4].reduce((inner, depth) => newTar([`depth-${depth}`], inner), newRar5())
     const paths: string[] = []
@@ -225,7 +211,6 @@ describe('a caller of the unpacker', () => {
     await Promise.all([open(nested), unpackAll(own, newRar4())])
     assert.deepEqual(paths, ['depth-4', 'depth-3', 'depth-2', 'depth-1', 'eicar.com'])
     assert.equal(budget.members, newBudget().members - 5)
-    await own.close()
   })
 
   test('waits for a process and gets it', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { isRunning } from '../../../../acceptance/support/processes.ts'
@@ -40,6 +40,21 @@ const whyNone = { libyara: await whyNot('libyara'), 'yara-x': await whyNot('yara
 
 for (const backend of ['libyara', 'yara-x'] as const) {
   describe(`YARA with ${backend}, when things go wrong`, { skip: whyNone[backend] }, () => {
+    /** One engine for the tests that need no other options and leave it with its process. */
+    let shared: Awaited<ReturnType<typeof openTestYara>>
+    let close: () => Promise<void>
+    const escapes: string[] = []
+    before(async () => {
+      const t = {
+        after(given: () => Promise<void>) {
+          close = given
+        },
+      }
+      const onEscape = (parser: string) => escapes.push(parser)
+      shared = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule }, onEscape })
+    })
+    after(() => close())
+
     test('adding, breaking and removing a file takes effect without a failed scan under load', async (t) => {
       const { engine, write, remove, pids } = await openTestYara(t, {
         backend,
@@ -83,8 +98,8 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       await waitFor(() => pids().length === 1)
     })
 
-    test('a scan whose process is killed is tried again and right', async (t) => {
-      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+    test('a scan whose process is killed is tried again and right', async () => {
+      const { engine, pids } = shared
       const [pid] = pids()
       assert.ok(pid !== undefined)
       let reads = 0
@@ -108,13 +123,8 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.equal(reads, 2)
     })
 
-    test('content whose process dies twice has no result, and the engine is there for the next', async (t) => {
-      const escapes: string[] = []
-      const { engine, pids } = await openTestYara(t, {
-        backend,
-        rules: { 'marker.yar': markerRule },
-        onEscape: (parser) => escapes.push(parser),
-      })
+    test('content whose process dies twice has no result, and the engine is there for the next', async () => {
+      const { engine, pids } = shared
       let reads = 0
       const content = {
         ...toContent(Buffer.from('assay-marker'), { chunkBytes: 12 }),
@@ -166,8 +176,8 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.deepEqual(next, { findings: ['marker'], doubts: [], suspectsContainer: false })
     })
 
-    test('a caller who leaves gets its reason at once, and the process stays', async (t) => {
-      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+    test('a caller who leaves gets its reason at once, and the process stays', async () => {
+      const { engine, pids } = shared
       const before = pids()
       const reason = new Error('the caller left')
       const leaving = new AbortController()
@@ -185,8 +195,8 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       assert.deepEqual(pids(), before)
     })
 
-    test('an error of reading the content is thrown unchanged, and the process stays', async (t) => {
-      const { engine, pids } = await openTestYara(t, { backend, rules: { 'marker.yar': markerRule } })
+    test('an error of reading the content is thrown unchanged, and the process stays', async () => {
+      const { engine, pids } = shared
       const before = pids()
       const failing = {
         ...toContent(Buffer.alloc(1000), { chunkBytes: 100 }),
