@@ -6,6 +6,9 @@ const repository = new URL('../', import.meta.url).pathname
 /** The needs of a test file: an engine process, a database, a service, or none of them (`unit`). */
 export type Kind = 'unit' | 'engine' | 'database' | 'service'
 
+/** Opens a database on the server of the test run: the embedded one, or an external one. */
+const testDatabase = 'packages/server/test/support/test-database.ts'
+
 /** Files that start a part of that kind. A test file that imports one of them, directly or not, is no unit test. */
 const openers: Record<Exclude<Kind, 'unit'>, string[]> = {
   engine: [
@@ -17,7 +20,7 @@ const openers: Record<Exclude<Kind, 'unit'>, string[]> = {
     'packages/server/src/engines/yara/yara-engine.ts',
     'packages/server/test/signatures/clamscan.ts',
   ],
-  database: ['packages/server/test/support/test-database.ts'],
+  database: [testDatabase, 'packages/server/test/support/charge-loop.ts'],
   service: [
     'acceptance/support/newcomer.ts',
     'acceptance/support/run-program.ts',
@@ -36,6 +39,18 @@ export function findKind(testFile: string): Kind {
   const imports = listImports(testFile)
   const needs = (kind: keyof typeof openers) => openers[kind].some((path) => imports.has(path))
   return needs('service') ? 'service' : needs('database') ? 'database' : needs('engine') ? 'engine' : 'unit'
+}
+
+/**
+ * Tells whether a file tests statements, which must hold on every PostgreSQL: it runs with the embedded one and with an
+ * external one. A file that starts engines besides is about them. Statements that it uses have tests without engines, so
+ * that a second run, which costs several times as much, would show nothing new.
+ */
+export function testsStatements(testFile: string): boolean {
+  const imports = listImports(testFile)
+  return (
+    findKind(testFile) === 'database' && imports.has(testDatabase) && !openers.engine.some((path) => imports.has(path))
+  )
 }
 
 /** Most files of one kind that share a process. Each file of the kind `database` may open eight connections. */

@@ -10,7 +10,7 @@ import { openEmbedded } from '../packages/server/src/database/embedded/open-embe
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
 import { prepareDatabase } from './prepare-database.ts'
-import { findKind, groupFiles, type Kind, listTestFiles } from './test-files.ts'
+import { findKind, groupFiles, type Kind, listTestFiles, testsStatements } from './test-files.ts'
 import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { runPool, type TestRun } from './test-pool.ts'
 import { openTestPostgres } from './test-postgres.ts'
@@ -158,7 +158,7 @@ async function listAllRuns(): Promise<TestRun[]> {
     runs.push(...toGroups(requested).map(({ files, kind }) => ({ files, env: toEnv(files, kind) })))
   }
   if (!args.includes('--embedded')) {
-    const both = requested.filter(({ file, kind }) => isNamed || kind === 'database' || usesDatabase.includes(file))
+    const both = requested.filter(({ file }) => isNamed || testsStatements(file) || usesDatabase.includes(file))
     const external = installed.then(openExternalEnvironment)
     runs.push(...toGroups(both).map(({ files }) => ({ files, label: 'external PostgreSQL', env: external })))
   }

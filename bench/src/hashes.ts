@@ -12,7 +12,7 @@ import { makeRevisionStore } from '../../packages/server/src/database/revision-s
 import { decideRevision, makeRevisionBody } from '../../packages/server/src/domain/knowledge/revise.ts'
 import { newScanId } from '../../packages/server/src/domain/scans/scan.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
-import { newTestScan } from '../../packages/server/test/support/test-stores.ts'
+import { newTestScan } from '../../packages/server/test/support/test-scan.ts'
 import { readCpuSeconds } from './processes.ts'
 import type { Row } from './results.ts'
 import { openArchive } from './stored-archive.ts'

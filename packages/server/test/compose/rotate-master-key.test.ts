@@ -21,7 +21,7 @@ import { OperatorMistake } from '../../src/domain/problem.ts'
 import { listQueues, toQueueName } from '../../src/domain/scans/jobs.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { openTestDatabase } from '../support/test-database.ts'
-import { newTestScan } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'assay-rotate-'))
 after(() => rmSync(dir, { recursive: true, force: true }))

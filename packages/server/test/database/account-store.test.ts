@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 describe('the account store', () => {
   let stores: TestStores

@@ -3,7 +3,8 @@ import { after, before, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import type { AdmissionAnswer, AdmissionGate } from '../../src/domain/ports/admission-gate.ts'
-import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const count = (answers: AdmissionAnswer[], outcome: AdmissionAnswer['outcome']) =>
   answers.filter((a) => a.outcome === outcome).length

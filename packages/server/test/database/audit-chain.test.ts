@@ -43,6 +43,19 @@ describe('the chain of the audit log', () => {
     for (const earlier of heads) assert.equal((await audit.verify(earlier)).fault, undefined)
   })
 
+  test('is listed newest first, by action, part of an actor, time and page', async () => {
+    const page = { before: undefined, limit: 100 }
+    const list = async (...given: Parameters<typeof audit.list>) =>
+      (await audit.list(...given)).map(({ actor }) => actor)
+    assert.equal((await list({}, page))[0], 'last')
+    assert.deepEqual(await list({ action: 'key.create' }, page), ['ada@example.com'])
+    assert.deepEqual(await list({ actor: 'ADA@' }, page), ['ada@example.com'])
+    assert.deepEqual(await list({ actor: '%' }, page), [])
+    assert.deepEqual(await list({ to: new Date(0) }, page), [])
+    assert.equal((await list({ from: new Date(0) }, page)).length, 4)
+    assert.deepEqual(await list({}, { before: undefined, limit: 1 }), ['last'])
+  })
+
   test('is intact after entries that many processes write at once', async () => {
     const writers = Array.from({ length: 4 }, () => makeAuditLog(stores.database))
     await Promise.all(

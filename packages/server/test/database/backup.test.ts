@@ -6,7 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { dumpTables, loadTables } from '../../src/database/backup.ts'
 import { openTestDatabase } from '../support/test-database.ts'
-import { newTestScan, openTestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores } from '../support/test-stores.ts'
 
 const dump = async (pool: Parameters<typeof dumpTables>[0]) =>
   (await dumpTables(pool, async (_table, rows) => ({ bytes: await buffer(rows) }))).tables

@@ -10,8 +10,8 @@ import { makeHashListStore } from '../../src/database/hash-list-store.ts'
 import { makeNodeStore } from '../../src/database/node-store.ts'
 import { makeRevisionStore } from '../../src/database/revision-store.ts'
 import { toScanIdAt } from '../../src/database/scan-partitions.ts'
+import { newTestScan } from '../support/test-scan.ts'
 import { testSealer } from '../support/test-sealer.ts'
-import { newTestScan } from '../support/test-stores.ts'
 import { leaseMs, openTestJobs, type TestJobs } from './test-jobs.ts'
 
 const dayMs = 86_400_000

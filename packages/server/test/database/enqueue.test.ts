@@ -5,7 +5,7 @@ import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { openDatabase } from '../../src/database/open-database.ts'
 import type { AdmissionAnswer, AdmissionGate } from '../../src/domain/ports/admission-gate.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { newTestScan } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
 import { leaseMs, newSubmit, openTestJobs, type TestJobs, testQueue } from './test-jobs.ts'
 
 const count = (answers: AdmissionAnswer[], outcome: AdmissionAnswer['outcome']) =>

@@ -25,6 +25,17 @@ describe('claims', () => {
     assert.deepEqual(await stores.jobs.claim(10, leaseMs), [])
   })
 
+  test('of jobs that no process could do for a day take those of every queue', async () => {
+    const { digest } = await stores.register()
+    const old = await stores.submit(digest, { queue: 'malware another-store' })
+    await stores.submit(digest)
+    const dayMs = 86_400_000
+    assert.deepEqual(await stores.jobs.claimAbandoned(dayMs, 10, leaseMs), [])
+    await stores.pool.query(`update jobs set created_at = now() - interval '25 hours' where scan_id = $1`, [old])
+    assert.deepEqual(toIds(await stores.jobs.claimAbandoned(dayMs, 10, leaseMs)), [old])
+    assert.deepEqual(await stores.jobs.claimAbandoned(dayMs, 10, leaseMs), [], 'another process holds it')
+  })
+
   test('take one account’s only job next though another account has 10,000', async () => {
     const [many, few] = [await stores.register(), await stores.register()]
     await stores.fill(many.id, 10_000)

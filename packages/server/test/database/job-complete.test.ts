@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import type { ClaimedJob } from '../../src/domain/ports/job-store.ts'
-import { newTestScan } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
 import { leaseMs, openTestJobs, type TestJobs, toCompletion, toFailure } from './test-jobs.ts'
 
 describe('a job', () => {

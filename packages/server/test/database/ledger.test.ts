@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { NewJob } from '../../src/domain/ports/job-store.ts'
 import type { NewScan } from '../../src/domain/scans/scan.ts'
-import { newTestScan } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
 import { ago, makeDayIn, newIdAt } from './test-days.ts'
 import { openTestJobs, type TestJobs, testQueue, toFailure } from './test-jobs.ts'
 

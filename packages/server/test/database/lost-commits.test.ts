@@ -8,7 +8,8 @@ import { type Database, openDatabase } from '../../src/database/open-database.ts
 import type { AdmissionCall } from '../../src/domain/ports/admission-gate.ts'
 import { Problem } from '../../src/domain/problem.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 /** `words` occur in the last message before the commit; the proxy drops everything after it. */
 type Way = { name: string; words: string; toCall(keyDigest: string): AdmissionCall }

@@ -5,7 +5,7 @@ import { admissionStatements } from '../../src/database/admission-statements.ts'
 import { completeStatement, findScansStatement } from '../../src/database/job-statements.ts'
 import { findGaps, toPartition, toScanIdAt } from '../../src/database/scan-partitions.ts'
 import type { NewJob } from '../../src/domain/ports/job-store.ts'
-import { newTestScan } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
 import { ago, dayMs, makeDayIn, newIdAt } from './test-days.ts'
 import { openTestJobs, type TestJobs, testQueue, toCompletion, toFailure } from './test-jobs.ts'
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
-import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 describe('a billing period that is over', () => {
   let stores: TestStores

@@ -15,7 +15,8 @@ import type { RevisionStore } from '../../src/domain/ports/revision-store.ts'
 import { newScanId, type Scan } from '../../src/domain/scans/scan.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
 import { openRevisionWorker } from '../../src/workers/revision-worker.ts'
-import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const toHash = (text: string) => createHash('sha256').update(text).digest('hex')

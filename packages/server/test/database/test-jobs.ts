@@ -3,7 +3,8 @@ import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import type { AdmissionCall } from '../../src/domain/ports/admission-gate.ts'
 import type { ClaimedJob, Completion, NewJob } from '../../src/domain/ports/job-store.ts'
-import { newTestScan, openTestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores } from '../support/test-stores.ts'
 
 export const leaseMs = 30_000
 export const testQueue = 'malware anywhere'

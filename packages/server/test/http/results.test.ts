@@ -13,7 +13,8 @@ import { registerReceiptKeys } from '../../src/http/receipt-keys.ts'
 import { makeHttpServer } from '../../src/http/server.ts'
 import { makeMetrics } from '../../src/runtime/metrics.ts'
 import { silentLog } from '../support/silent-log.ts'
-import { newTestScan, openTestStores, type TestStores } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
+import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 const unused = () => {
   throw new Error('Fetching a result scans nothing')
@@ -108,6 +109,12 @@ describe('fetching a result', () => {
       (await receiptKeys.listKeys()).map(({ isCurrent }) => isCurrent),
       [true, false, false],
     )
+    const withdrawn = only?.id ?? ''
+    assert.deepEqual(
+      [await receiptKeys.withdrawKey(withdrawn), await receiptKeys.withdrawKey(withdrawn)],
+      [true, false],
+    )
+    assert.equal((await receiptKeys.listKeys()).length, 2)
   })
 
   test('403: a key that is restricted to networks is refused elsewhere, by the address that proxies of trust report', async () => {

@@ -9,7 +9,7 @@ import {
   verifyReceipt,
 } from '../../src/domain/receipts/signed-receipt.ts'
 import { toScanResult } from '../../src/domain/scans/scan.ts'
-import { newTestScan } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
 
 const receipt: Receipt = {
   iss: 'https://assay.example.com',

@@ -357,29 +357,6 @@ describe('the update of a source', { skip: lacking }, () => {
     assert.equal(await sources.claim(60_000), undefined, 'the next update is not due')
   })
 
-  test('is due again when the operator releases a signature meanwhile', async () => {
-    const validators = { etag: '"1"', lastModified: 'Wed, 18 Nov 2026 00:00:00 GMT' }
-    const set = { files: [], keep: [], signatures: 1, held: [], refused: [], testedFiles: 1, validators }
-    const records: ((claimed: ClaimedSource) => Promise<boolean>)[] = [
-      (claimed) => sources.recordSet(claimed, set),
-      sources.recordUnchanged,
-      (claimed) => sources.recordFailure(claimed, 'failed'),
-    ]
-    await add(`${publisher.url}/released.ndb`)
-    for (const [at, record] of records.entries()) {
-      const claimed = await sources.claim(60_000)
-      assert.ok(claimed, `${at}`)
-      assert.ok(await sources.releaseSignature('feed', `Feed.${at}`))
-      assert.ok(await record(claimed))
-      const again = await sources.claim(60_000)
-      assert.ok(again, `${at}`)
-      assert.deepEqual(again.validators, { etag: null, lastModified: null }, `${at}`)
-      assert.ok(await record(again))
-      assert.equal(await sources.claim(60_000), undefined, `${at}`)
-      await sources.makeDue('feed')
-    }
-  })
-
   test('is done once by the workers of two nodes, and makes SHA-256 hashes known', async (t) => {
     const bad = createHash('sha256').update('bad content').digest('hex')
     await add(publisher.serve('/two.hdb', `${bad}:11:Feed.Bad\n`))

@@ -3,7 +3,7 @@ import { loadConfig } from '../../src/config/load-config.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import { silentLog } from './silent-log.ts'
-import { newTestScan } from './test-stores.ts'
+import { newTestScan } from './test-scan.ts'
 
 /** A process to be killed: charges scans from many callers at once and prints the id of each when it is acknowledged. */
 const { config } = loadConfig(process.env)

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { makeAccountStore } from '../../src/database/account-store.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeKeyStore } from '../../src/database/key-store.ts'
@@ -6,7 +5,6 @@ import { makePlanStore } from '../../src/database/plan-store.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
 import { type AccountRequest, makeRegistration } from '../../src/domain/accounts/registration.ts'
 import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
-import type { NewScan } from '../../src/domain/scans/scan.ts'
 import { openTestDatabase } from './test-database.ts'
 import { testSealer } from './test-sealer.ts'
 
@@ -62,19 +60,3 @@ export async function openTestStores() {
 }
 
 export type TestStores = Awaited<ReturnType<typeof openTestStores>>
-
-export const newTestScan = (change: Partial<NewScan> = {}): NewScan => ({
-  id: randomUUID(),
-  kind: 'malware',
-  mode: 'sync',
-  region: 'test',
-  contentLength: 68,
-  contentType: 'text/plain',
-  contentName: null,
-  metadata: null,
-  status: 'pending',
-  signals: null,
-  createdAt: new Date(),
-  completedAt: null,
-  ...change,
-})

@@ -8,7 +8,7 @@ import { listQueues } from '../../src/domain/scans/jobs.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { openTestJobs, type TestJobs } from '../database/test-jobs.ts'
-import { newTestScan } from '../support/test-stores.ts'
+import { newTestScan } from '../support/test-scan.ts'
 
 const unused = () => {
   throw new Error('A test scan neither stores nor reads content')
