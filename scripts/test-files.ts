@@ -56,8 +56,19 @@ export function testsStatements(testFile: string): boolean {
 /** Most files of one kind that share a process. Each file of the kind `database` may open eight connections. */
 const groupSizes: Partial<Record<Kind, number>> = { unit: 8, database: 4 }
 
-/** A file that uses one of these may change the process, or depend on it, and has one of its own. */
-const ownProcess = /\bprocess\b|\bglobalThis\b|\bmock\b|child_process|worker_threads|\bgc\b|\bheap/
+/**
+ * A file that changes its process, or measures it, has one of its own: files of a group run one after the other, but the
+ * first could leave a change behind for the second. Mocks of a test's context (`t.mock`) end with their test.
+ */
+const ownProcess = new RegExp(
+  [
+    /\bprocess\.(umask|chdir|exit|exitCode|on|once|emitWarning|cpuUsage|threadCpuUsage|memoryUsage|resourceUsage)\b/,
+    /\bprocess\.env\b[^\n;]*[^=!<>]=[^=>]|\bObject\.assign\(process\b|\bdelete process\b/,
+    /\bglobalThis\b|worker_threads|\bgc\b|import \{[^}]*\bmock\b[^}]*\} from 'node:test'/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+)
 
 /**
  * Groups the files of each folder that can share a process: starting one and loading the modules takes longer than the
