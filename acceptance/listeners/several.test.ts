@@ -9,6 +9,7 @@ import { makeCertificates } from '../../packages/server/test/support/certificate
 import { scanAsOcisClamd } from '../../packages/server/test/support/listener-clients.ts'
 import { openFakeClamd } from '../support/fake-clamd.ts'
 import { lacksClient, talk, toStream } from '../support/listeners.ts'
+import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { runProgram } from '../support/run-program.ts'
 import { alreadyTested, readSpent } from '../support/scanning.ts'
 import { type Service, startService, withoutImages } from '../support/start-service.ts'
@@ -61,6 +62,7 @@ describe('several listeners, of different accounts, with TLS and a unix socket',
   before(async () => {
     dir = mkdtempSync(join(tmpdir(), 'assay-several-'))
     path = join(dir, 'own.sock')
+    copyPreparedDatabase(join(dir, 'data'))
     clamd = await openFakeClamd(join(dir, 'clamd.sock'))
     const { newAuthority, issue } = makeCertificates(dir)
     const ca = newAuthority('ca')
