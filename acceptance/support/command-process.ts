@@ -5,16 +5,18 @@ import { pathToFileURL } from 'node:url'
  * the modules that the file imports are loaded once. The parent sends the arguments and the environment of a command,
  * and reads its output up to the mark, which this process writes where the program would exit.
  */
-export type CommandMessage = { args: string[]; env: NodeJS.ProcessEnv }
+export type CommandMessage = { args: string[]; env: NodeJS.ProcessEnv; cwd?: string }
 
 const [mainFile = '', mark = ''] = process.argv.slice(2)
 const exit = process.exit.bind(process)
 // Each command adds listeners that the end of its process would remove.
 for (const emitter of [process, process.stdout, process.stderr]) emitter.setMaxListeners(0)
 process.on('disconnect', () => exit())
+const ownDir = process.cwd()
 let commands = 0
 
-process.on('message', async ({ args, env }: CommandMessage) => {
+process.on('message', async ({ args, env, cwd = ownDir }: CommandMessage) => {
+  process.chdir(cwd)
   for (const name of Object.keys(process.env)) if (env[name] === undefined) delete process.env[name]
   Object.assign(process.env, env)
   process.argv = [process.execPath, mainFile, ...args]

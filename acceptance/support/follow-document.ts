@@ -10,7 +10,7 @@ import { isRunning } from './processes.ts'
 import { newShownOutput } from './shown-output.ts'
 import { openTerminal } from './terminal.ts'
 import { waitUntil } from './wait-until.ts'
-import { saveNpm } from './without-npm.ts'
+import { runRepeated, saveNpm } from './without-npm.ts'
 
 /** Functions for the preparation of a command. */
 type Stage = {
@@ -68,13 +68,18 @@ export function followDocument({ documents, test: file, dir, env, values, before
   /** Types a block. A service that it starts with settings of its own ends with the block; any other runs on. */
   async function follow(steps: Step[]) {
     const settings = await prepare(steps[0]?.command ?? '')
-    const terminal = openTerminal(dir, { ...env, ...settings })
+    const blockEnv = { ...env, ...settings }
+    const terminal = openTerminal(dir, blockEnv)
+    // Only the shell has what an earlier command exports.
+    const hasExports = steps.some(({ command }) => command.startsWith('export '))
+    const see = (typed: string) =>
+      (hasExports ? undefined : runRepeated(typed, { env: blockEnv, cwd: dir })) ?? terminal.see(typed)
     let own: RunningService | undefined
     try {
       for (const [n, { command, shown }] of steps.entries()) {
         if (n > 0) await prepare(command)
         const typed = saveNpm(output.toReal(toHere(command)))
-        if (!isStart(command)) requireSame(command, shown, await terminal.see(typed))
+        if (!isStart(command)) requireSame(command, shown, await see(typed))
         else {
           if (settings === undefined) await service?.stop()
           own = await startService(terminal, typed, dir)
