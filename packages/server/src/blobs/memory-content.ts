@@ -158,14 +158,12 @@ export function newBlockContent(
     if (blocks === undefined) throw new Error('The content was released')
     return blocks
   }
-  return {
+  const content: Content & { whole: Buffer | undefined } = {
     ...digests,
     bytes,
     head: all[0]?.subarray(0, headBytes) ?? Buffer.alloc(0),
     isInMemory: true,
-    get whole() {
-      return blocks?.length === 1 ? blocks[0] : undefined
-    },
+    whole: all.length === 1 ? all[0] : undefined,
     async *read(start = 0, end = bytes) {
       const stop = Math.min(end, bytes)
       for (let at = start; at < stop; ) {
@@ -180,8 +178,10 @@ export function newBlockContent(
     async release() {
       if (blocks !== undefined) onRelease(blocks)
       blocks = undefined
+      content.whole = undefined
     },
   }
+  return content
 }
 
 async function digest(name: string, bytes: Buffer): Promise<string> {

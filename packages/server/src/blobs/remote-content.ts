@@ -65,62 +65,81 @@ type Owner = {
 }
 
 /** In the main process: content that an HTTP process holds, and of which `sent` came with the notice. */
-export function newRemoteContent(notice: ContentNotice, sent: Buffer | undefined, owner: Owner): Content {
-  const { id, bytes, isInMemory, description, mayHold } = notice
-  const isFetchedWhole = isInMemory && bytes <= wholeBytes
-  let whole = sent
-  let head = sent?.subarray(0, headBytes)
+export const newRemoteContent = (notice: ContentNotice, sent: Buffer | undefined, owner: Owner): Content =>
+  new RemoteContent(notice, sent, owner)
 
-  async function fetchRange(start: number, end: number): Promise<Buffer> {
-    const piece = await owner.read({ id, start, end }).catch(throwIfEnded)
-    if (piece.length === end - start) return piece
-    throw new Error(`The content has ${piece.length} bytes where ${end - start} should be`)
+/** A class for the reason that `MemoryContent` is one. */
+class RemoteContent implements Content {
+  readonly bytes: number
+  readonly description: Description
+  readonly sha1: string
+  readonly sha256: string
+  readonly isInMemory: boolean
+  mayHold?: boolean
+  readonly sendFromOwner?: (address: object, signal: AbortSignal) => Promise<string>
+  readonly #id: number
+  readonly #owner: Owner
+  readonly #isFetchedWhole: boolean
+  #whole: Buffer | undefined
+  #head: Buffer | undefined
+
+  constructor({ id, bytes, isInMemory, description, mayHold }: ContentNotice, sent: Buffer | undefined, owner: Owner) {
+    this.bytes = bytes
+    this.description = description
+    this.sha1 = description.hashes.hash_sha1
+    this.sha256 = description.hashes.hash_sha256
+    this.mayHold = mayHold
+    this.#id = id
+    this.#owner = owner
+    this.#isFetchedWhole = isInMemory && bytes <= wholeBytes
+    this.#whole = sent
+    this.#head = sent?.subarray(0, headBytes)
+    // Pieces of larger content belong to their reader.
+    this.isInMemory = this.#isFetchedWhole || sent !== undefined
+    if (sent === undefined) {
+      this.sendFromOwner = (address, signal) => owner.sendToClamd({ id, address }, signal).catch(throwIfEnded)
+    }
   }
 
-  return {
-    bytes,
-    description,
-    mayHold,
-    ...(sent === undefined
-      ? {
-          sendFromOwner: (address: object, signal: AbortSignal) =>
-            owner.sendToClamd({ id, address }, signal).catch(throwIfEnded),
-        }
-      : {}),
-    sha1: description.hashes.hash_sha1,
-    sha256: description.hashes.hash_sha256,
-    // Pieces of larger content belong to their reader.
-    isInMemory: isFetchedWhole || sent !== undefined,
-    get whole() {
-      return whole
-    },
-    get head() {
-      if (head === undefined) throw new Error('The content is not loaded')
-      return head
-    },
-    async load() {
-      if (head !== undefined) return
-      if (isFetchedWhole) whole = await fetchRange(0, bytes)
-      head = whole?.subarray(0, headBytes) ?? (await fetchRange(0, Math.min(bytes, headBytes)))
-    },
-    async *read(start = 0, end = bytes) {
-      const stop = Math.min(end, bytes)
-      if (whole !== undefined) {
-        if (stop > start) yield whole.subarray(start, stop)
-        return
-      }
-      const fetchFrom = (from: number) =>
-        from < stop ? fetchRange(from, Math.min(stop, from + pieceBytes)) : undefined
-      for (let at = start, next = fetchFrom(at); next !== undefined; ) {
-        const piece = await next
-        at += piece.length
-        next = fetchFrom(at)
-        // A reader that stops early leaves this one unread.
-        next?.catch(() => {})
-        yield piece
-      }
-    },
-    async release() {},
+  get whole(): Buffer | undefined {
+    return this.#whole
+  }
+
+  get head(): Buffer {
+    if (this.#head === undefined) throw new Error('The content is not loaded')
+    return this.#head
+  }
+
+  async load() {
+    if (this.#head !== undefined) return
+    if (this.#isFetchedWhole) this.#whole = await this.#fetchRange(0, this.bytes)
+    this.#head = this.#whole?.subarray(0, headBytes) ?? (await this.#fetchRange(0, Math.min(this.bytes, headBytes)))
+  }
+
+  async *read(start = 0, end = this.bytes) {
+    const stop = Math.min(end, this.bytes)
+    if (this.#whole !== undefined) {
+      if (stop > start) yield this.#whole.subarray(start, stop)
+      return
+    }
+    const fetchFrom = (from: number) =>
+      from < stop ? this.#fetchRange(from, Math.min(stop, from + pieceBytes)) : undefined
+    for (let at = start, next = fetchFrom(at); next !== undefined; ) {
+      const piece = await next
+      at += piece.length
+      next = fetchFrom(at)
+      // A reader that stops early leaves this one unread.
+      next?.catch(() => {})
+      yield piece
+    }
+  }
+
+  async release() {}
+
+  async #fetchRange(start: number, end: number): Promise<Buffer> {
+    const piece = await this.#owner.read({ id: this.#id, start, end }).catch(throwIfEnded)
+    if (piece.length === end - start) return piece
+    throw new Error(`The content has ${piece.length} bytes where ${end - start} should be`)
   }
 }
 
