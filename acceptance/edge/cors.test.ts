@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test'
 import { headers } from '@assay/contract'
 import { sendTo } from '../support/http.ts'
 import { getSharedService } from '../support/shared-service.ts'
-import { type Service, startService, withoutImages } from '../support/start-service.ts'
+import { type Service, startService } from '../support/start-service.ts'
 
 const preflight = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-api-key' }
 const grants = (answer: { headers: object }) =>
@@ -23,7 +23,8 @@ describe('with ASSAY_CORS_ORIGINS', () => {
   const allowed = ['https://app.example.com', 'http://localhost:5173']
   let service: Service
   before(async () => {
-    service = await startService({ ...withoutImages, ASSAY_CORS_ORIGINS: allowed.join(', ') })
+    // Nothing is scanned here, so the service needs no engine.
+    service = await startService({ ASSAY_CORS_ORIGINS: allowed.join(', ') }, 'kept', { options: ['--test'] })
   })
   after(() => service.stop())
   const ask = (method: string, path: string, more: Record<string, string>) =>

@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
 import { openRaw, sendRaw } from '../support/raw-socket.ts'
 import { runProgram } from '../support/run-program.ts'
-import { type Service, startService, withoutImages } from '../support/start-service.ts'
+import { type Service, startService } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** Self-signed certificates for tests, named after their files and valid for a hundred years. */
@@ -20,7 +20,8 @@ const keyFile = join(folder, 'key.pem')
 let service: Service
 before(async () => {
   install('first')
-  service = await startService({ ...withoutImages, ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile })
+  // Nothing is scanned here, so the service needs no engine.
+  service = await startService({ ASSAY_TLS_CERT: certFile, ASSAY_TLS_KEY: keyFile }, 'kept', { options: ['--test'] })
 })
 after(async () => {
   await service.stop()
