@@ -57,7 +57,7 @@ test('an ordinary GIF of 50 frames is scanned whole in balanced', async (t) => {
 })
 
 test('frames beyond the budget of processor time are a doubt, and the process stays', async (t) => {
-  const { engine, pids } = await openTestEngine(t, { budgetMs: { fast: 0, balanced: 0, thorough: 0 } })
+  const { engine, pids } = await openTestEngine(t, { models: [tiny], budgetMs: { fast: 0, balanced: 0, thorough: 0 } })
   const before = pids()
   const report = await engine.classify(toContent(await newAnimation()), noAbort)
   assert.ok('frames' in report)

@@ -168,13 +168,19 @@ describe('sizes of a JPEG', () => {
 
 const grey = [128, 128, 128]
 
-/** A JPEG that is red in full size and blue at smaller ones. */
+const twoColours = new Map<number, Buffer>()
+
+/** A JPEG that is red in full size and blue at smaller ones, encoded once for all tests. */
 function makeTwoColours(side: number): Buffer {
+  const known = twoColours.get(side)
+  if (known !== undefined) return known
   const [inFull, small] = [
     [200, 60, 60],
     [60, 60, 200],
   ].map((colour) => ({ side, pixels: paint(side, side, () => colour).data })) as [Blocks, Blocks]
-  return makeSteeredJpeg({ inFull, small })
+  const bytes = makeSteeredJpeg({ inFull, small })
+  twoColours.set(side, bytes)
+  return bytes
 }
 
 function toMean(square: Buffer): Colour {

@@ -12,6 +12,8 @@ const skip = lacksTestS3()
 const soon = { pausesMs: [10, 50, 200, 500] }
 const bytes = 12_000_000
 const clear = randomBytes(bytes)
+/** Fills one part and begins a second one. */
+const twoParts = clear.subarray(0, 5_500_000)
 
 let store: TestS3
 before(async () => {
@@ -85,7 +87,7 @@ describe('a content store that fails', { skip }, () => {
       isComplete(call) ? (fates[completions++] ?? 'pass') : 'pass',
     )
     const { contents } = await corner.open(master, { endpoint: proxy.endpoint, ...soon })
-    const kept = await (await take(contents, clear)).persist(owner)
+    const kept = await (await take(contents, twoParts)).persist(owner)
     assert.equal(completions, 2)
     assert.equal((await corner.listNames()).length, 1)
     await contents.remove(kept)
@@ -96,11 +98,11 @@ describe('a content store that fails', { skip }, () => {
     let isDown = false
     const proxy = await openFaultyProxy(t, store.endpoint, () => (isDown ? 'cut' : 'pass'))
     const { contents, findFault, requireUsable } = await corner.open(master, { endpoint: proxy.endpoint, ...soon })
-    const content = await take(contents, clear)
+    const content = await take(contents, twoParts)
     const kept = await content.persist(owner)
     isDown = true
     // More uploads than buffers.
-    const uploads = await Promise.allSettled(Array.from({ length: 10 }, () => take(contents, clear)))
+    const uploads = await Promise.allSettled(Array.from({ length: 10 }, () => take(contents, twoParts)))
     for (const upload of uploads) assert.ok(upload.status === 'rejected' && upload.reason instanceof StorageUnavailable)
     await assert.rejects(contents.open(kept, content, owner), StorageUnavailable)
     await assert.rejects(contents.remove(kept), StorageUnavailable)
@@ -109,7 +111,7 @@ describe('a content store that fails', { skip }, () => {
 
     isDown = false
     assert.equal(await findFault(), undefined)
-    const again = await (await take(contents, clear)).persist(owner)
+    const again = await (await take(contents, twoParts)).persist(owner)
     await contents.remove(again)
     await contents.remove(kept)
     assert.deepEqual(await corner.listNames(), [])
@@ -167,8 +169,8 @@ describe('an upload to the content store', { skip }, () => {
     const { contents } = await corner.open(master)
     // More uploads than buffers; each has begun its second part and pauses.
     const slow = Array.from({ length: 8 }, () => contents.newWriter())
-    for (const writer of slow) await writer.write(Buffer.from(clear.subarray(0, 5_500_000)))
-    const quick = await (await take(contents, clear)).persist(owner)
+    for (const writer of slow) await writer.write(Buffer.from(twoParts))
+    const quick = await (await take(contents, twoParts)).persist(owner)
     await contents.remove(quick)
     const finished = await Promise.all(slow.map((writer) => writer.finish()))
     assert.equal((await corner.listNames()).length, 8)
