@@ -9,6 +9,7 @@ import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
 import { makeLogger } from '../packages/server/src/runtime/logger.ts'
+import { bundleProgram } from './bundle-program.ts'
 import { prepareDatabase } from './prepare-database.ts'
 import { findKind, groupFiles, type Kind, listTestFiles, testsStatements } from './test-files.ts'
 import { openTestOrigin, testNetwork } from './test-origin.ts'
@@ -138,9 +139,11 @@ function listUnitRuns(): TestRun[] {
 
 async function listAllRuns(): Promise<TestRun[]> {
   buildConsole()
+  const bundles = await bundleProgram()
+  process.env.ASSAY_TEST_BUNDLES = bundles
   const origin = await openTestOrigin()
   closers.add(origin.close)
-  const env = { ...baseEnv, ASSAY_TEST_ORIGIN: origin.url }
+  const env = { ...baseEnv, ASSAY_TEST_BUNDLES: bundles, ASSAY_TEST_ORIGIN: origin.url }
   const requested = listRequested()
   const isNamed = patterns.length > 0
   const runs: TestRun[] = []

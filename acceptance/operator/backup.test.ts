@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { eicar, eicarMember, eicarSignal, newTar } from '../support/archives.ts'
 import { openFakeClamd } from '../support/fake-clamd.ts'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
-import { programFile, runProgram } from '../support/run-program.ts'
+import { findProgramFile, runProgram } from '../support/run-program.ts'
 import { alreadyTested, lacksClamAv } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import { makeOperate, startService } from '../support/start-service.ts'
@@ -114,7 +114,10 @@ async function rotateMasterKey(dataDir: string) {
 /** Kills a rotation as soon as it has done something, unless it ends before that is seen. */
 async function rotateUntil(settings: NodeJS.ProcessEnv, isDue: () => boolean) {
   const env = { ...process.env, ...settings }
-  const rotation = spawn(process.execPath, [programFile, 'master-key', 'rotate'], { env, stdio: 'ignore' })
+  const rotation = spawn(process.execPath, [findProgramFile('master-key'), 'master-key', 'rotate'], {
+    env,
+    stdio: 'ignore',
+  })
   const ended = new Promise((resolve) => rotation.once('exit', resolve))
   while (!isDue() && rotation.exitCode === null) await pause(1)
   rotation.kill('SIGKILL')

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { dataRoot } from './data-root.ts'
 import { copyPreparedDatabase } from './prepared-database.ts'
-import { programFile, runProgram } from './run-program.ts'
+import { findProgramFile, runProgram } from './run-program.ts'
 import { waitUntil } from './wait-until.ts'
 
 export type Service = {
@@ -58,7 +58,7 @@ export async function startService(
     ASSAY_DATA_DIR: dataDir,
     ...env,
   }
-  const [command = '', ...args] = [...under, process.execPath, programFile, 'serve', '--json', ...options]
+  const [command = '', ...args] = [...under, process.execPath, findProgramFile('serve'), 'serve', '--json', ...options]
   const { child, ended } = spawnWithParent(command, args, {
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', logs === 'kept' ? 'pipe' : 'ignore'],

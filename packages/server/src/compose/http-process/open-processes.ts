@@ -10,7 +10,7 @@ import { killWhenHung } from './kill-when-hung.ts'
 import { type CallDeps, makeCallHandlers } from './serve-calls.ts'
 import { type ControlMessage, linkDescriptor, makeWireErrors, type ProcessSettings } from './wire.ts'
 
-const program = fileURLToPath(import.meta.resolve('./main.ts'))
+const program = fileURLToPath(new URL('main.ts', import.meta.url))
 
 /** Time for a process to end after its last connection was cut; then it is killed. */
 const endMs = 5000

@@ -91,7 +91,7 @@ export function openUnpacker(deps: UnpackerDeps): RunningUnpacker {
   }
 }
 
-const childProgram = realpathSync(fileURLToPath(import.meta.resolve('./child/main.ts')))
+const childProgram = realpathSync(fileURLToPath(new URL('child/main.ts', import.meta.url)))
 const sourceDir = dirname(dirname(childProgram))
 /** The readers share the recognition of formats with the service. */
 const domainDir = join(sourceDir, '..', '..', 'domain')

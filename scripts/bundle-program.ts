@@ -1,0 +1,73 @@
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { type OutputOptions, rolldown } from 'rolldown'
+
+const server = fileURLToPath(new URL('../packages/server/', import.meta.url))
+/** In the package of the server, where the bundles find the packages that are not part of them. */
+const outDir = join(server, 'dist')
+/** Packages that load native code or files of their own. */
+const unbundled = [
+  '7z-wasm',
+  '@scalar/fastify-api-reference',
+  '@virustotal/yara-x',
+  'koffi',
+  'onnxruntime-node',
+  'pg-native',
+  'sharp',
+]
+
+/**
+ * The service needs most modules, and loads one large file fastest. A command needs few, so that each group of modules
+ * that some commands share is a file.
+ */
+const bundles: Record<string, OutputOptions> = {
+  serve: { codeSplitting: { groups: [{ name: 'common', minShareCount: 2 }] } },
+  commands: {},
+}
+
+/**
+ * Joins the modules of the operator's program and of its packages into a few files, and returns their directory. Node
+ * loads the program from its sources in more than twice the time, and tests start it hundreds of times. Every module
+ * keeps the URL of its source: child processes, threads and data files are those of the repository.
+ */
+export async function bundleProgram(): Promise<string> {
+  const program = await rolldown({
+    cwd: server,
+    input: { main: 'src/main.ts' },
+    platform: 'node',
+    external: unbundled.map((name) => new RegExp(`^${name}(/|$)`)),
+    plugins: [{ name: 'source-urls', transform: { filter: { id: /\/src\/.*\.ts$/ }, handler: nameSource } }],
+    checks: { ineffectiveDynamicImport: false },
+  })
+  const names = { entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' }
+  for (const [name, options] of Object.entries(bundles)) {
+    const { output } = await program.generate({ ...names, ...options })
+    const dir = join(outDir, name)
+    mkdirSync(dir, { recursive: true })
+    removeOldFiles(dir)
+    for (const file of output) write(join(dir, file.fileName), file.type === 'chunk' ? file.code : file.source)
+  }
+  await program.close()
+  return outDir
+}
+
+const nameSource = (code: string, path: string) =>
+  code
+    .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
+    .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
+
+/** Replaces a file in one step: another test run in this repository may be loading it. */
+function write(path: string, content: string | Uint8Array) {
+  const part = `${path}.${process.pid}`
+  writeFileSync(part, content)
+  renameSync(part, path)
+}
+
+const keptMs = 24 * 3_600_000
+
+/** Removes files that earlier builds left behind, but none that a test run may still need. */
+function removeOldFiles(dir: string) {
+  for (const path of readdirSync(dir).map((name) => join(dir, name)))
+    if (Date.now() - statSync(path).mtimeMs > keptMs) rmSync(path, { force: true })
+}
