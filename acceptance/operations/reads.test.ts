@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Account, operations } from '@assay/contract'
-import { Check } from 'typebox/schema'
 import { testEveryOperation } from '../support/every-operation.ts'
 import { type Subject, useOperation } from '../support/operation.ts'
 import { assertEmpty } from '../support/problems.ts'
 import { testResultRules } from '../support/result-rules.ts'
 import { testNothingWasCharged } from '../support/scan-operation.ts'
+import { Check } from '../support/schema-check.ts'
 
 const rules = { ping: testPing, account: testAccount, result: testResultRules }
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { before } from 'node:test'
 import { headers, type Operation, operations, ScanReceipt, ScanResult } from '@assay/contract'
-import { Check } from 'typebox/schema'
 import { filePart, formType, images, type Part, textPart, toForm } from './forms.ts'
 import { type Answer, type Outgoing, sendTo } from './http.ts'
 import { assertProblem, type ExpectedProblem } from './problems.ts'
+import { Check } from './schema-check.ts'
 import { getSharedService } from './shared-service.ts'
 
 type Fields = Record<string, unknown>

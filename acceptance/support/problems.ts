@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { ProblemDetails, type ProblemKind, problemKinds, ValidationProblemDetails } from '@assay/contract'
-import { Check } from 'typebox/schema'
 import type { Answer } from './http.ts'
+import { Check } from './schema-check.ts'
 
 export type ExpectedProblem = {
   status: number

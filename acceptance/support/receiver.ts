@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { ScanResult } from '@assay/contract'
-import { Check } from 'typebox/schema'
 import { openOrigin } from './origin.ts'
+import { Check } from './schema-check.ts'
 
 /** `at` is the time of receipt in seconds; `raw` is the request as received, with lines that end in \n. */
 export type Received = { path: string; at: number; headers: IncomingHttpHeaders; body: Buffer; raw: string }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { headers, ScanResult } from '@assay/contract'
-import { Check } from 'typebox/schema'
 import { boundary, filePart, formType, textPart, toForm, toPart } from './forms.ts'
 import { type Answer, sendTo } from './http.ts'
+import { Check } from './schema-check.ts'
 
 const imagePath = '/v1/nsfw/images/scan/file'
 

@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { headers, ScanReceipt, ScanResult } from '@assay/contract'
-import { Check } from 'typebox/schema'
 import { filePart, formType, textPart, toForm } from './forms.ts'
 import { type Answer, type Outgoing, sendTo } from './http.ts'
+import { Check } from './schema-check.ts'
 
 /** The kind of a scan, as in the path of its operation. */
 export type Kind = 'malware' | 'nsfw/images'
