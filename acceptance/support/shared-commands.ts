@@ -72,7 +72,8 @@ function openCommandProcess(mainFile: string): CommandProcess {
           hold(false)
           resolve(run)
         }
-        child.send(message)
+        // A process that has ended takes no message: its end is the result.
+        child.send(message, () => {})
       }),
   }
   return commandProcess
