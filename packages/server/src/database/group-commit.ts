@@ -6,12 +6,16 @@ const maxWaitingCalls = 20_000
 const retryAfterSeconds = 5
 
 /**
- * How a batch that follows another one waits for more calls: until `countWanted` of the size of the last batch wait,
- * and `ms` at most. Under load the batches are larger for it; a caller that is alone never waits.
+ * How a batch that follows another one waits for more calls: until `countWanted` of the recent ones wait, and `ms` at
+ * most. Under load the batches are larger for it; a caller that is alone never waits.
  */
-type Gathering = { ms: number; countWanted(lastSize: number): number }
+type Gathering = { ms: number; countWanted(recent: RecentCalls): number }
 
-const gatherHalf: Gathering = { ms: 2, countWanted: (lastSize) => Math.ceil(lastSize / 2) }
+/** The size of the last batch, and the calls that were under way together at the end of the last batches. */
+type RecentCalls = { lastSize: number; together: number }
+
+/** Rounded down, so that neither of two callers waits for the other one. */
+const gatherMost: Gathering = { ms: 3, countWanted: ({ together }) => Math.floor((together * 3) / 4) }
 
 /**
  * For work that no caller waits for: batches grow while there is load. A statement of 64 items costs less than half as
@@ -19,15 +23,19 @@ const gatherHalf: Gathering = { ms: 2, countWanted: (lastSize) => Math.ceil(last
  */
 export const gatherMany: Gathering = {
   ms: 20,
-  countWanted: (lastSize) => (lastSize === 1 ? 1 : Math.min(64, 2 * lastSize)),
+  countWanted: ({ lastSize }) => (lastSize === 1 ? 1 : Math.min(64, 2 * lastSize)),
 }
+
+/** How long after a batch further calls are expected, at least. */
+const recentMs = 5
 
 /**
  * Group commit: one batch is in flight, and calls that arrive meanwhile form the next one. With 64 callers on one
  * account this carries about 35 times as many charges as one transaction per charge (see bench/).
  *
  * A statement costs about as much as ten of its items. So when a batch has just ended, the next one waits a moment for
- * more calls (`gathering`): under load, small batches otherwise alternate with large ones.
+ * more calls (`gathering`), usually for most of those that were under way together lately. Under load, batches would
+ * otherwise remain as small as they happen to be.
  *
  * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run
  * one by one, so that only the bad one fails. Any other error fails the whole batch at once: 500 more statements would
@@ -41,7 +49,7 @@ export function makeGroupCommit<Item, Result>({
   maxBatch,
   maxWaiting = maxWaitingCalls,
   maxWaitMs = 5000,
-  gathering = gatherHalf,
+  gathering = gatherMost,
   readMs = () => performance.now(),
 }: {
   run(items: Item[]): Promise<Result[]>
@@ -55,7 +63,7 @@ export function makeGroupCommit<Item, Result>({
   type Call = { item: Item; arrivedMs: number; resolve(result: Result): void; reject(error: unknown): void }
   let waiting: Call[] = []
   let isRunning = false
-  let last = { size: 0, endedMs: -Infinity }
+  let recent: RecentCalls & { endedMs: number } = { lastSize: 0, together: 0, endedMs: -Infinity }
   /** Set while a batch waits for more calls. */
   let gatherer: { wanted: number; end(): void } | undefined
 
@@ -81,15 +89,15 @@ export function makeGroupCommit<Item, Result>({
       waiting = waiting.slice(maxBatch)
       if (batch.length === 0) continue
       await runBatch(batch)
-      last = { size: batch.length, endedMs: readMs() }
     }
     isRunning = false
   }
 
   /** Waits until enough calls wait, unless the last batch ended long ago. */
   function gatherCalls(): Promise<void> | undefined {
-    const wanted = gathering.countWanted(last.size)
-    if (waiting.length >= wanted || readMs() - last.endedMs > gathering.ms) return undefined
+    const wanted = gathering.countWanted(recent)
+    const isRecent = readMs() - recent.endedMs <= Math.max(recentMs, gathering.ms)
+    if (waiting.length >= wanted || !isRecent) return undefined
     return new Promise((resolve) => {
       const end = () => {
         clearTimeout(timer)
@@ -110,9 +118,16 @@ export function makeGroupCommit<Item, Result>({
     }
   }
 
+  /** Call it before the calls of a batch are answered: further calls of the same callers were not under way together. */
+  function noteCalls(batch: Call[]) {
+    const calls = batch.length + waiting.length
+    const together = Math.max(calls, (recent.together + calls) / 2)
+    recent = { lastSize: batch.length, together, endedMs: readMs() }
+  }
+
   async function runBatch(batch: Call[]) {
     try {
-      const results = await run(batch.map(({ item }) => item))
+      const results = await run(batch.map(({ item }) => item)).finally(() => noteCalls(batch))
       batch.forEach(({ resolve }, i) => {
         resolve(results[i] as Result)
       })

@@ -34,7 +34,7 @@ test('calls that arrive while a batch is in flight form the next one', async () 
   ])
 })
 
-test('after a large batch the next one waits until it is half as large, or for a moment', async (t) => {
+test('after a large batch the next one waits for most of the calls that were under way, or for a moment', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { ask, sizes } = newRecorder({ maxBatch: 100, readMs: () => 0 })
   await Promise.all([1, 2, 3, 4, 5].map(ask))
@@ -48,7 +48,7 @@ test('after a large batch the next one waits until it is half as large, or for a
   await new Promise(setImmediate)
   await new Promise(setImmediate)
   assert.deepEqual(sizes, [5, 3])
-  t.mock.timers.tick(2)
+  t.mock.timers.tick(3)
   await alone
   // A caller that is alone does not wait again.
   await ask(10)
@@ -73,6 +73,38 @@ test('batches that no caller waits for grow under load, and a single call is sen
   await last
   await ask(9)
   assert.deepEqual(sizes, [1, 2, 4, 1, 1])
+})
+
+test('a small batch waits for others if calls arrived during the last one', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const batches: { items: number[]; complete(): void }[] = []
+  const ask = makeGroupCommit({
+    run: (items: number[]) =>
+      new Promise<number[]>((resolve) => batches.push({ items, complete: () => resolve(items) })),
+    maxBatch: 100,
+    readMs: () => 0,
+  })
+  const waitForBatch = async () => {
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+    return batches.shift()
+  }
+  const first = [ask(1), ask(2)]
+  const running = await waitForBatch()
+  const second = [ask(3), ask(4), ask(5)]
+  running?.complete()
+  await Promise.all(first)
+  const next = await waitForBatch()
+  assert.deepEqual(next?.items, [3, 4, 5])
+  next?.complete()
+  await Promise.all(second)
+  // Five calls were under way together before, of which the next batch waits for more than half of the last one.
+  const third = [ask(6), ask(7)]
+  assert.equal(await waitForBatch(), undefined)
+  third.push(ask(8))
+  const last = await waitForBatch()
+  assert.deepEqual(last?.items, [6, 7, 8])
+  last?.complete()
+  await Promise.all(third)
 })
 
 test('one bad item fails alone, and the others of its batch are done', async () => {
