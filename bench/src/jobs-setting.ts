@@ -9,7 +9,7 @@ import { openHold } from './jobs-hold.ts'
 import type { LatencyJob, LatencyResult } from './jobs-latency.ts'
 import type { LoadResult, PingJob, SubmitJob } from './jobs-load.ts'
 import type { UploadJob, UploadResult } from './malware-load.ts'
-import { listTree, readCpuSeconds, readName } from './processes.ts'
+import { listTree, readCpuSeconds, readEndedCpuSeconds, readName } from './processes.ts'
 
 export type Setting = Awaited<ReturnType<typeof openSetting>>
 
@@ -63,7 +63,11 @@ export async function openTarget({ startService }: Children, version: { name?: s
   const hold = await openHold({ service, jobs: makeJobStore({ pool, listQueues: () => [] }) })
   const cpu: Cpu = () => {
     const parts = { service: 0, engine: 0, database: 0 }
-    for (const pid of listTree(service.pid)) parts[toPart(pid)] += readCpuSeconds(pid)
+    for (const pid of listTree(service.pid)) {
+      const part = toPart(pid)
+      // Connections of PostgreSQL that were closed have ended with their processes.
+      parts[part] += readCpuSeconds(pid) + (part === 'database' ? readEndedCpuSeconds(pid) : 0)
+    }
     return parts
   }
   const close = async () => {
