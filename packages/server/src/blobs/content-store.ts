@@ -16,6 +16,7 @@ import {
   makeMemoryBudget,
   newMemoryContent,
 } from './memory-content.ts'
+import type { RecentHeads } from './recent-heads.ts'
 import { createSealedFile, type FileBounds, type SealedWriter } from './sealed-file.ts'
 import type { StoredContent } from './spool.ts'
 
@@ -33,7 +34,9 @@ const defaultMemoryBytes = 64 * 1024 * 1024
  * in a directory that is named after the process, so that after a crash the sweeper of any process can tell that nobody
  * needs it.
  */
-export function openContentStore(deps: { dir: string; threads?: DigestThreads } & FileBounds): ContentStore & {
+export function openContentStore(
+  deps: { dir: string; threads?: DigestThreads; recentHeads?: RecentHeads | undefined } & FileBounds,
+): ContentStore & {
   sweep(): Promise<number>
   close(): Promise<void>
 } {
@@ -42,6 +45,7 @@ export function openContentStore(deps: { dir: string; threads?: DigestThreads } 
   const memory = deps.memory ?? makeMemoryBudget({ maxBytes: defaultMemoryBytes })
   const threads = deps.threads ?? makeDigestThreads()
   const pool = makeBlockPool({ blockBytes, ...freeBlocks })
+  const { recentHeads } = deps
   let created: Promise<unknown> | undefined
 
   async function createFile() {
@@ -55,7 +59,8 @@ export function openContentStore(deps: { dir: string; threads?: DigestThreads } 
   }
 
   return {
-    newWriter: (options) => makeContentWriter({ ...options, pool, createFile, memory, threads, keepsLarge: true }),
+    newWriter: (options) =>
+      makeContentWriter({ ...options, pool, createFile, memory, threads, recentHeads, keepsLarge: true }),
     /** Removes the content of processes that crashed, and returns their number. */
     async sweep() {
       const owners = await readdir(deps.dir).catch(() => [])
@@ -77,6 +82,7 @@ type WriterDeps = {
   keepsLarge: boolean
   memory: MemoryBudget
   threads: DigestThreads
+  recentHeads?: RecentHeads | undefined
   expectedBytes?: number | undefined
   ownsMemory?: boolean
   accountId?: string | null

@@ -106,7 +106,8 @@ export function makeJobContents({
   }
 
   function toJobContent(content: Content | StoredContent, object: StoredObject | undefined): JobContent {
-    return Object.assign(content, {
+    // Content of jobs is always hashed while it arrives.
+    return Object.assign(content as Content & { sha1: string }, {
       async persist(owner: ContentOwner): Promise<ContentLocation> {
         if (!('keep' in content)) {
           const whole = content.whole ?? Buffer.alloc(0)

@@ -3,6 +3,7 @@ import type { Digests } from '../runtime/digest-thread.ts'
 import type { DigestThreads } from '../runtime/digest-threads.ts'
 import { freeBuffer, freeMemory, isWholeMemory } from '../runtime/free-buffer.ts'
 import { type BlockPool, isBlock, type MemoryBudget, newBlockContent } from './memory-content.ts'
+import type { RecentHeads } from './recent-heads.ts'
 import type { SealedWriter } from './sealed-file.ts'
 import { makeSpool, type Spool, type StoredContent } from './spool.ts'
 
@@ -18,6 +19,9 @@ export type LargeDeps = {
   threads: DigestThreads
   ownsMemory?: boolean | undefined
   accountId?: string | null | undefined
+  expectedBytes?: number | undefined
+  /** Recognizes repeated content, whose SHA-1 is known. Without it, the SHA-1 is always computed. */
+  recentHeads?: RecentHeads | undefined
   /** Undefined for content that always goes to a file. */
   blocks: { pool: BlockPool; memory: MemoryBudget } | undefined
   createFile(): Promise<SealedWriter>
@@ -40,6 +44,7 @@ export function makeLargeWriter(deps: LargeDeps) {
   let failure: { error: unknown } | undefined
   let running: Promise<void> | undefined
   let room: PromiseWithResolvers<void> | undefined
+  let guess: ReturnType<RecentHeads> | undefined
 
   const hasWork = () => !isAborted && (filled.length > 0 || (isEnding && digests === undefined))
   /** Sends all pieces that are filled to the thread, one message at a time: each costs as much as hashing 16 KB. */
@@ -47,7 +52,8 @@ export function makeLargeWriter(deps: LargeDeps) {
     while (hasWork()) {
       const batch = filled
       filled = []
-      const hashed = await digest.update(batch, isEnding)
+      guess ??= guessRepeat(deps, batch[0])
+      const hashed = await digest.update(batch, { isLast: isEnding, wantsSha1: guess?.isRepeat !== true })
       digests = hashed.digests
       for (const piece of hashed.pieces) {
         waitingBytes -= piece.length
@@ -105,7 +111,10 @@ export function makeLargeWriter(deps: LargeDeps) {
       isEnding = true
       start()
       await waitUntilIdle()
-      return sink.finish(bytes, digests as Digests)
+      const content = await sink.finish(bytes, digests as Digests)
+      guess?.note()
+      if (digests?.sha1 === undefined) guess?.addSha1(content)
+      return content
     },
     async abort() {
       isAborted = true
@@ -117,6 +126,9 @@ export function makeLargeWriter(deps: LargeDeps) {
     },
   }
 }
+
+const guessRepeat = ({ recentHeads, expectedBytes = 0, accountId }: LargeDeps, head: Buffer = Buffer.alloc(0)) =>
+  recentHeads?.({ head, expectedBytes, accountId })
 
 /** Fills pieces with chunks, and keeps them when they are hashed: blocks in memory, or smaller pieces for a file. */
 function makeSink(deps: LargeDeps) {

@@ -159,7 +159,8 @@ export function newBlockContent(
     return blocks
   }
   const content: Content & { whole: Buffer | undefined } = {
-    ...digests,
+    sha1: digests.sha1 ?? '',
+    sha256: digests.sha256,
     bytes,
     head: all[0]?.subarray(0, headBytes) ?? Buffer.alloc(0),
     isInMemory: true,

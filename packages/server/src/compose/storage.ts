@@ -4,6 +4,7 @@ import { openContentStore } from '../blobs/content-store.ts'
 import { openDiskSpace } from '../blobs/disk-space.ts'
 import { makeDiskJobContents } from '../blobs/job-contents.ts'
 import { makeMemoryBudget } from '../blobs/memory-content.ts'
+import { makeRecentHeads } from '../blobs/recent-heads.ts'
 import { checkStore } from '../blobs/s3/check-store.ts'
 import { openS3JobContents } from '../blobs/s3/s3-job-contents.ts'
 import type { Config } from '../config/load-config.ts'
@@ -92,7 +93,8 @@ async function openContentStorage(
   metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
   metrics.gauge('assay_disk_free_bytes', 'Free bytes on the disk of the data directory.', disk.countFree)
 
-  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads })
+  const recentHeads = config.verdictCache === 0 ? undefined : makeRecentHeads({ entries: config.verdictCache })
+  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads, recentHeads })
   closers.add(contents.close)
   const bounds = { memory, disk: jobDisk, threads }
   if (config.blobs.at === 'disk') {

@@ -21,10 +21,13 @@ type Thread = {
 /** The SHA-1 and SHA-256 of one content, computed in a thread. */
 export type ContentDigest = {
   /**
-   * Hashes the next pieces. The memory that they are part of moves to the thread and back without a copy: use the
+   * Hashes the next pieces, of which the first ones tell whether the SHA-1 is wanted. The memory that they are part of moves to the thread and back without a copy: use the
    * returned buffers afterwards. Rejects when the thread has failed; the memory is lost then.
    */
-  update(pieces: Buffer[], isLast: boolean): Promise<{ pieces: Buffer[]; digests: Digests | undefined }>
+  update(
+    pieces: Buffer[],
+    options: { isLast: boolean; wantsSha1: boolean },
+  ): Promise<{ pieces: Buffer[]; digests: Digests | undefined }>
   /** Ends the digest before its last piece. Does nothing after it. */
   drop(): void
 }
@@ -49,10 +52,10 @@ export function makeDigestThreads() {
         isOpen = false
       }
       return {
-        async update(pieces, isLast) {
+        async update(pieces, options) {
           try {
-            const reply = await ask(thread, { id, pieces: pieces as Uint8Array<ArrayBuffer>[], isLast })
-            if (isLast) end()
+            const reply = await ask(thread, { id, pieces: pieces as Uint8Array<ArrayBuffer>[], ...options })
+            if (options.isLast) end()
             return { pieces: reply.pieces.map(toBuffer), digests: reply.digests }
           } catch (error) {
             end()

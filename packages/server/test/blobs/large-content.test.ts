@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { makeBlockPool, makeMemoryBudget } from '../../src/blobs/memory-content.ts'
+import { makeRecentHeads } from '../../src/blobs/recent-heads.ts'
 import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
 import { makeDigestThreads } from '../../src/runtime/digest-threads.ts'
 import { newTestDir } from './test-dir.ts'
@@ -17,7 +18,7 @@ function openStore(t: TestContext, blocks: number) {
   const dir = join(newTestDir(t), 'content')
   const memory = makeMemoryBudget({ maxBytes: blocks * blockBytes })
   const threads = makeDigestThreads()
-  const store = openContentStore({ dir, memory, threads })
+  const store = openContentStore({ dir, memory, threads, recentHeads: makeRecentHeads({ entries: 10 }) })
   t.after(async () => {
     await store.close()
     await threads.close()
@@ -69,7 +70,7 @@ describe('large content', () => {
           const expected = clear.subarray(0, bytes)
           assert.equal(content.isInMemory, Math.ceil(bytes / blockBytes) <= budget, `${bytes} bytes`)
           assert.equal(content.sha256, hash('sha256', expected))
-          assert.equal(content.sha1, hash('sha1', expected))
+          assert.equal(await content.sha1, hash('sha1', expected))
           assert.ok((await buffer(content.read())).equals(expected))
           const [from, to] = [randomInt(bytes), randomInt(bytes)].toSorted((a, b) => a - b) as [number, number]
           assert.ok((await buffer(content.read(from, to))).equals(expected.subarray(from, to)), `${from} to ${to}`)
@@ -80,6 +81,27 @@ describe('large content', () => {
       assert.equal(countFiles(), 0)
     })
   }
+
+  test('gets its SHA-1 while it arrives, or when it is asked for if it resembles a recent one', async (t) => {
+    const { store } = openStore(t, 8)
+    const receive = async (bytes: number, options: { accountId: string; expectedBytes: number }) => {
+      const writer = store.newWriter(options)
+      await write(writer, bytes, () => 65_536)
+      const content = await writer.finish()
+      const { sha1 } = content
+      assert.equal(await sha1, hash('sha1', clear.subarray(0, bytes)))
+      assert.equal(content.sha256, hash('sha256', clear.subarray(0, bytes)))
+      await content.release()
+      return typeof sha1 === 'string' ? 'while it arrives' : 'when it is asked for'
+    }
+    const [bytes, expectedBytes] = [3 * blockBytes + 1, 3 * blockBytes]
+    assert.equal(await receive(bytes, { accountId: 'a', expectedBytes }), 'while it arrives')
+    assert.equal(await receive(bytes, { accountId: 'b', expectedBytes }), 'while it arrives')
+    assert.equal(await receive(bytes, { accountId: 'a', expectedBytes: expectedBytes + 1 }), 'while it arrives')
+    // The beginning is the same and the end is not.
+    assert.equal(await receive(bytes + 1, { accountId: 'a', expectedBytes }), 'when it is asked for')
+    assert.equal(await receive(bytes, { accountId: 'a', expectedBytes }), 'while it arrives')
+  })
 
   test('that is aborted at any byte returns its memory and leaves no file', async (t) => {
     const { store, memory, countFiles } = openStore(t, 3)

@@ -97,7 +97,7 @@ test('a small batch waits for others if calls arrived during the last one', asyn
   assert.deepEqual(next?.items, [3, 4, 5])
   next?.complete()
   await Promise.all(second)
-  // Five calls were under way together before, of which the next batch waits for more than half of the last one.
+  // Five calls were under way together before, and three in the last batch.
   const third = [ask(6), ask(7)]
   assert.equal(await waitForBatch(), undefined)
   third.push(ask(8))

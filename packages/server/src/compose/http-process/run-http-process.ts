@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { openContentStore } from '../../blobs/content-store.ts'
 import { openDiskSpace } from '../../blobs/disk-space.ts'
 import { makeMemoryBudget } from '../../blobs/memory-content.ts'
+import { makeRecentHeads } from '../../blobs/recent-heads.ts'
 import { makeSharedContents } from '../../blobs/remote-content.ts'
 import { makeDescriber } from '../../domain/content/media-type.ts'
 import { makeAddressPolicy } from '../../domain/scans/web-address.ts'
@@ -141,7 +142,8 @@ async function openContents({ config, memoryBytes }: ProcessSettings, { metrics,
   const threads = makeDigestThreads()
   closers.add(threads.close)
   const disk = await openDiskSpace({ dir: dataDir, reserveBytes: config.diskReserve * megabyte })
-  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads })
+  const recentHeads = config.verdictCache === 0 ? undefined : makeRecentHeads({ entries: config.verdictCache })
+  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads, recentHeads })
   closers.add(contents.close)
   return contents
 }

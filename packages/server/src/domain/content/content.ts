@@ -12,8 +12,11 @@ export type Content = {
   readonly bytes: number
   /** The first bytes, at most `headBytes`, for type detection. */
   readonly head: Buffer
-  /** The hashes of the whole content, in lower-case hex. */
-  readonly sha1: string
+  /**
+   * The hashes of the whole content, in lower-case hex. The SHA-1 of content that resembles a recent one is computed when
+   * it is read: usually its description is known by the SHA-256.
+   */
+  readonly sha1: string | Promise<string>
   readonly sha256: string
   /** Chunks that `read` yields are parts of the content then. Otherwise they belong to the reader, who may free them. */
   readonly isInMemory: boolean
@@ -37,4 +40,4 @@ export type Content = {
  * The size and the hashes by which a process recognizes content that another process received, and the description that
  * was recorded then.
  */
-export type ContentIdentity = Pick<Content, 'bytes' | 'sha1' | 'sha256' | 'description'>
+export type ContentIdentity = Pick<Content, 'bytes' | 'sha256' | 'description'> & { sha1: string }

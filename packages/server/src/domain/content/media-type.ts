@@ -84,7 +84,7 @@ export function makeDescriber({ entries }: { entries: number }) {
     const cached = cache?.get(key)
     if (cached !== undefined) return cached
     const contentType = await findMediaType(content.head, content.bytes)
-    const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
+    const description = { contentType, hashes: { hash_sha1: await content.sha1, hash_sha256: content.sha256 } }
     cache?.set(key, description)
     return description
   }
