@@ -112,9 +112,8 @@ export function makeLargeWriter(deps: LargeDeps) {
       start()
       await waitUntilIdle()
       const content = await sink.finish(bytes, digests as Digests)
-      guess?.note()
       if (digests?.sha1 === undefined) guess?.addSha1(content)
-      return content
+      return guess === undefined ? content : noteWhenReleased(content, guess.note)
     },
     async abort() {
       isAborted = true
@@ -129,6 +128,16 @@ export function makeLargeWriter(deps: LargeDeps) {
 
 const guessRepeat = ({ recentHeads, expectedBytes = 0, accountId }: LargeDeps, head: Buffer = Buffer.alloc(0)) =>
   recentHeads?.({ head, expectedBytes, accountId })
+
+/** The description of content is known when it is released: repeats that arrive before would need their SHA-1. */
+function noteWhenReleased<C extends Content>(content: C, note: () => void): C {
+  const { release } = content
+  content.release = () => {
+    note()
+    return release()
+  }
+  return content
+}
 
 /** Fills pieces with chunks, and keeps them when they are hashed: blocks in memory, or smaller pieces for a file. */
 function makeSink(deps: LargeDeps) {

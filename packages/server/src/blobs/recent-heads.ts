@@ -21,7 +21,7 @@ export function makeRecentHeads({ entries }: { entries: number }) {
     const isRepeat = heads.get(key)?.isRepeated === true
     return {
       isRepeat,
-      /** Call it when the content has arrived whole. */
+      /** Call it when the description of the content is known. */
       note() {
         if (!heads.has(key)) heads.set(key, { isRepeated: true })
       },
