@@ -44,8 +44,8 @@ const insertScans = `insert into scans (account_id, key_id, ledger_id, balance, 
  * The common case of `charge` and `enqueue`: scans of one key that has enough requests and credits left. $1 digest of
  * the key, $2 requests to count, $3 number of scans, $4 their JSON with `n`, their position, $5 the setting that the
  * account must have and $6 the restrictions that the key must have, null when any will do, $7 the JSON of their jobs,
- * null when they have none, $8 the sealed contents. When `charge` or `enqueue` must decide, it changes nothing: it returns a row of nulls,
- * or, if the balance changed meanwhile, fails with AS001.
+ * null when they have none, $8 the sealed contents. When `charge` or `enqueue` must decide, it changes nothing: it
+ * returns a row of nulls, or, if the balance changed meanwhile, fails with AS001.
  */
 export const chargeOneKey = `
 -- name: charge-one-key

@@ -152,7 +152,7 @@ describe('the admission gate', () => {
     assert.equal(admitted.outcome, 'admitted')
     const charge = async () =>
       (
-        await stores.database.pool.query('select * from charge_scans($1, 1, $2, $3, null, null, false, null)', [
+        await stores.database.pool.query('select * from charge_scans($1, 1, $2, $3, null, null, null, null)', [
           Buffer.from(digest, 'hex'),
           2,
           '[]',
