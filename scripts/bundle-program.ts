@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+// A package that vite, which builds the console, depends on; `overrides` in package.json pins its version.
 import { type OutputOptions, rolldown } from 'rolldown'
 
 const server = fileURLToPath(new URL('../packages/server/', import.meta.url))
