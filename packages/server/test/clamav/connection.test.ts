@@ -77,6 +77,7 @@ describe('a connection to clamd', () => {
     'an answer without its end': 'stream: OK',
     'an answer that ends too soon': 'stream: O',
     'an answer without end': 'x'.repeat(10_000),
+    'two answers': 'stream: OK\0stream: Eicar FOUND\0',
   })) {
     test(`takes ${what} for none`, async (t) => {
       const address = await openStranger(t, (socket) => {

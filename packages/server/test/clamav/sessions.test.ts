@@ -125,6 +125,29 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
+  for (const [what, more] of Object.entries({
+    'a second reply': '2: stream: Eicar FOUND\0',
+    'the same reply again': '1: stream: OK\0',
+    'the beginning of a second reply': '2: str',
+  })) {
+    test(`reject a reply with ${what} behind it, and close the connection`, async (t) => {
+      const fake = await openFakeClamd(t, {
+        onScan({ seen, n }) {
+          if (seen === fake.connections[0]) seen.socket.write(`1: stream: OK\0${more}`)
+          else answer(seen, n, 'stream: OK')
+        },
+      })
+      const sessions = makeSessions({ address: fake.address, count: 1 })
+      await assert.rejects(sessions.scan(small, noAbort), EngineDown)
+      assert.equal(await sessions.scan(small, noAbort), 'stream: OK')
+      assert.deepEqual(
+        fake.connections.map(({ scans }) => scans.length),
+        [1, 1],
+      )
+      sessions.close()
+    })
+  }
+
   test('closed during a scan fail that scan alone', async (t) => {
     const waiting: { seen: Seen; n: number; data: Buffer }[] = []
     const fake = await openFakeClamd(t, { onScan: (scan) => waiting.push(scan) })

@@ -176,16 +176,17 @@ function openSession(address: ServerAddress, generation: number, { onIdle, onClo
   function takeBytes(count: number): boolean {
     const part = received.subarray(0, count)
     const bytes = rest.length === 0 ? part : Buffer.concat([rest, part])
-    // Bytes without a request, or without an end, mean that the next reply would not belong to the next scan.
-    if (pending === undefined || bytes.length > maxReplyLength) {
+    const end = bytes.indexOf(0)
+    const isWhole = end !== -1
+    // After bytes without a request, without an end, or behind the reply, no reply surely belongs to its scan.
+    if (pending === undefined || bytes.length > maxReplyLength || (isWhole && end !== bytes.length - 1)) {
       socket.destroy(new Error('clamd sent an unexpected reply'))
       return false
     }
-    const isComplete = bytes[bytes.length - 1] === 0
-    rest = isComplete ? noBytes : Buffer.from(bytes)
-    if (!isComplete) return true
+    rest = isWhole ? noBytes : Buffer.from(bytes)
+    if (!isWhole) return true
     // `7: stream: OK`: the number counts the commands of the session.
-    const text = bytes.toString('utf8', 0, bytes.length - 1)
+    const text = bytes.toString('utf8', 0, end)
     const prefix = `${commandCount}: `
     if (!text.startsWith(prefix)) {
       socket.destroy(new Error('clamd replied to another command'))

@@ -97,8 +97,10 @@ function readReply(socket: Socket, signal: AbortSignal): Promise<string> {
     socket.setEncoding('utf8')
     socket.on('data', (text: string) => {
       reply += text
+      const end = reply.indexOf('\0')
       if (reply.length > maxReplyLength) socket.destroy(new Error('The reply is too long'))
-      if (!reply.endsWith('\0')) return
+      else if (end !== -1 && end !== reply.length - 1) socket.destroy(new Error('clamd sent more than one reply'))
+      if (socket.destroyed || end === -1) return
       resolve(reply.slice(0, -1))
       socket.destroy()
     })
