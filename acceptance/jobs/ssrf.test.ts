@@ -8,6 +8,7 @@ import { assertProblem } from '../support/problems.ts'
 import { alreadyTested } from '../support/scanning.ts'
 import { getSharedService } from '../support/shared-service.ts'
 import { makeCaller, toId, toResult } from '../support/submitting.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const service = getSharedService()
 
@@ -22,7 +23,8 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
       response.writeHead(302, { location: Buffer.from(target).toString('latin1') }).end()
     }),
   )
-  const caller = openBefore(async () => makeCaller(service.url, (await service.createAccount()).api_key))
+  const account = openBefore(() => service.createAccount())
+  const caller = openBefore(async () => makeCaller(service.url, account.api_key))
   after(() => assert.deepEqual(canaries.touched, [], 'not later either'))
 
   /** Forbidden hosts with the port of the canaries, servers that record every connection. */
@@ -81,6 +83,11 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
       const id = toId(await caller.sendUrl('malware', 'submit', url, { callback_url: url }))
       assertDownloadFailed(await caller.complete('malware', id), name)
     }
+    // A webhook is sent after its result can be read. Retries are a subject of webhooks.test.ts.
+    await waitUntil('an attempt of each webhook', async () => {
+      const deliveries = (await service.operate('webhooks', 'deliveries', '--account', account.id)) as Delivery[]
+      return deliveries.filter(({ attempts }) => attempts > 0).length === names.length
+    })
     assert.deepEqual(canaries.touched, [])
   })
 
@@ -89,3 +96,5 @@ describe('an address that is not public', { skip: alreadyTested }, () => {
     assert.doesNotMatch(JSON.stringify(metadata), /127|::1|ECONN/)
   })
 })
+
+type Delivery = { attempts: number }
