@@ -6,8 +6,8 @@ const maxWaitingCalls = 20_000
 const retryAfterSeconds = 5
 
 /**
- * How a batch that follows another one waits for more calls: until `countWanted` of the recent ones wait, and `ms` at
- * most. Under load the batches are larger for it; a caller that is alone never waits.
+ * Rule by which a batch that follows another one waits for more calls: until as many wait as `countWanted` returns, or
+ * for `ms`. Under load this makes batches larger; a caller that is alone never waits.
  */
 type Gathering = { ms: number; countWanted(recent: RecentCalls): number }
 
@@ -95,7 +95,8 @@ export function makeGroupCommit<Item, Result>({
 
   /** Waits until enough calls wait, unless the last batch ended long ago. */
   function gatherCalls(): Promise<void> | undefined {
-    const wanted = gathering.countWanted(recent)
+    // Calls beyond a full batch go into the one after it: waiting for them would only delay those that are there.
+    const wanted = Math.min(maxBatch, gathering.countWanted(recent))
     const isRecent = readMs() - recent.endedMs <= Math.max(recentMs, gathering.ms)
     if (waiting.length >= wanted || !isRecent) return undefined
     return new Promise((resolve) => {
@@ -118,7 +119,7 @@ export function makeGroupCommit<Item, Result>({
     }
   }
 
-  /** Call it before the calls of a batch are answered: further calls of the same callers were not under way together. */
+  /** Must run before the calls of a batch are answered: the next calls of the same callers were not under way yet. */
   function noteCalls(batch: Call[]) {
     const calls = batch.length + waiting.length
     const together = Math.max(calls, (recent.together + calls) / 2)

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gatherMany, makeGroupCommit } from '../../src/database/group-commit.ts'
 
+const newItems = (count: number) => Array.from({ length: count }, (_, i) => i)
+
 /** A group commit that records the sizes of its batches. */
 function newRecorder(options: Omit<Parameters<typeof makeGroupCommit>[0], 'run'>) {
   const sizes: number[] = []
@@ -75,6 +77,34 @@ test('batches that no caller waits for grow under load, and a single call is sen
   assert.deepEqual(sizes, [1, 2, 4, 1, 1])
 })
 
+test('a batch that no caller waits for does not wait for more than 64 calls', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { ask, sizes } = newRecorder({ maxBatch: 256, readMs: () => 0, gathering: gatherMany })
+  await Promise.all(newItems(40).map(ask))
+  const next = newItems(63).map(ask)
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  assert.deepEqual(sizes, [40])
+  next.push(ask(64))
+  await new Promise(setImmediate)
+  assert.deepEqual(sizes, [40, 64])
+  await Promise.all(next)
+})
+
+test('a full batch does not wait for more calls, however many were under way', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { ask, sizes } = newRecorder({ maxBatch: 4, readMs: () => 0 })
+  await Promise.all(newItems(4).map(ask))
+  const first = newItems(12).map(ask)
+  for (let turn = 0; turn < 6; turn++) await new Promise(setImmediate)
+  assert.deepEqual(sizes, [4, 4, 4, 4])
+  await Promise.all(first)
+  const next = newItems(4).map(ask)
+  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+  assert.deepEqual(sizes, [4, 4, 4, 4, 4])
+  await Promise.all(next)
+})
+
 test('a small batch waits for others if calls arrived during the last one', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const batches: { items: number[]; complete(): void }[] = []
@@ -126,7 +156,7 @@ test('one bad item fails alone, and the others of its batch are done', async () 
 
 test('batches stay within their size, and the queue within its bound', async () => {
   const { ask, sizes } = newRecorder({ maxBatch: 4, maxWaiting: 10 })
-  const completed = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(i)))
+  const completed = await Promise.allSettled(newItems(20).map(ask))
   assert.equal(completed.filter(({ status }) => status === 'fulfilled').length, 10)
   assert.ok(Math.max(...sizes) <= 4)
 })
