@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -14,8 +14,13 @@ import { toVerdict, uploadTo } from '../support/scanning.ts'
 import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-const cannotMount =
-  process.getuid?.() !== 0 || spawnSync('unshare', ['--mount', 'mount', '--bind', '/tmp', '/tmp']).status !== 0
+const cannotMount = !isRoot() || spawnSync('unshare', ['--mount', 'mount', '--bind', '/tmp', '/tmp']).status !== 0
+const nobodyId = 65534
+const asNobody = ['setpriv', `--reuid=${nobodyId}`, `--regid=${nobodyId}`, '--clear-groups', '--']
+const [setpriv = '', ...setprivOptions] = asNobody
+/** Tells whether root runs the tests, and the user `nobody` has this permission for the file. */
+const isAllowedToNobody = (permission: '-r' | '-w', file: string) =>
+  isRoot() && spawnSync(setpriv, [...setprivOptions, 'test', permission, file]).status === 0
 const dirs: string[] = []
 after(() => dirs.forEach((dir) => void rmSync(dir, { recursive: true, force: true })))
 
@@ -88,11 +93,6 @@ test('a service with a given key prints no secret, and stops when nothing reads 
 })
 
 describe('a data directory that cannot be used is explained in one sentence', () => {
-  const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--']
-  const canBeNobody = () => {
-    const [command = '', ...args] = [...nobody, 'test', '-r', programFile]
-    return process.getuid?.() === 0 && spawnSync(command, args).status === 0
-  }
   /** The command before which a new file system is mounted, which no other process sees. */
   const withMount = (dir: string, options: string) => {
     const script = `mount -t tmpfs -o ${options} none "$0" && exec "$@"`
@@ -130,11 +130,11 @@ describe('a data directory that cannot be used is explained in one sentence', ()
     await assertExplained(join(dir, 'data'), sentence, withMount(dir, 'size=30m,mode=711'))
   })
 
-  test('a directory of another user', { skip: !canBeNobody() }, async () => {
+  test('a directory of another user', { skip: !isAllowedToNobody('-r', programFile) }, async () => {
     const closed = join(newDir(), 'closed')
     mkdirSync(closed, { mode: 0o700 })
     for (const dataDir of [closed, join(closed, 'data')]) {
-      await assertExplained(dataDir, /^The user with the id 65534 may not use /, nobody)
+      await assertExplained(dataDir, /^The user with the id 65534 may not use /, asNobody)
     }
   })
 })
@@ -266,6 +266,19 @@ test('operator commands work without a service and leave nothing running', async
   assert.equal(service.apiKey, undefined, 'there is an account already')
   assert.equal(await ping(service, api_key), 200)
   await service.stop()
+})
+
+test('an ordinary user can start the service of an installation that only root can write', {
+  skip: !isAllowedToNobody('-r', programFile) || isAllowedToNobody('-w', dirname(programFile)),
+}, async () => {
+  const settings = newSettings()
+  chownSync(dirname(settings.ASSAY_DATA_DIR), nobodyId, nobodyId)
+  const service = await startService(settings, 'kept', { under: asNobody })
+  assert.equal(readOwner(service.pid), nobodyId)
+  assert.equal(await ping(service), 200)
+  assert.doesNotMatch(service.log(), /EACCES/)
+  await service.stop()
+  await waitForNoProcesses(settings.ASSAY_DATA_DIR)
 })
 
 function isRoot() {
