@@ -145,7 +145,7 @@ function toStore({ endpoint, filesDir }: { endpoint: string; filesDir: string })
   }
 }
 
-/** One process for each server, so that it can be ended by its id; long time limits for busy machines. */
+/** Each server is a single process, so that it can be ended by its id. Time limits are long, for busy machines. */
 function writeSettings(dir: string, devices: string, ports: Record<Server, number>) {
   writeFileSync(
     join(dir, 'swift.conf'),

@@ -22,7 +22,7 @@ const guides = listDocuments(import.meta.filename)
 const service = getSharedService()
 const skip = (await lacksClamAv(service.url)) || lacksPrograms('curl', 'python3')
 let account: ReturnType<typeof service.createAccount> | undefined
-/** One for all guides: it has credits without end. */
+/** The guides share an account, which has credits without end. */
 const getAccount = () => {
   account ??= service.createAccount('--plan', 'unlimited')
   return account

@@ -127,7 +127,7 @@ describe('an operator', { skip }, () => {
       /** Two jobs: one whose webhook is taken, and one whose webhook never is. */
       [`${assay} jobs`]: async ({ find }) => {
         const caller = makeCaller(`http://127.0.0.1:${port}`, find('assay_5xhNrziKTVwqdUtbhfKoZMf39nSgThlY1TaVow'))
-        // One after the other: the document lists the later one first.
+        // The second job follows the webhook of the first: the document lists the later one first.
         for (const path of ['/', '/in']) {
           toId(await caller.sendFile('malware', 'submit', 'harmless', { callback_url: receiver.url + path }))
           await waitUntil(`the webhook for ${path}`, () => receiver.at(path).length > 0)

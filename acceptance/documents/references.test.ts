@@ -40,7 +40,7 @@ let caller: Created
 let receiver: Receiver
 let emptyOrigin: Origin
 
-/** One of the receivers is mended before a third attempt. */
+/** The receiver at `/other/assay` refuses the first two attempts and takes the third; others take the first. */
 function react(path: string, attempts: number) {
   return path === '/other/assay' && attempts < 2 ? { status: 503, text: 'down for maintenance' } : { status: 204 }
 }

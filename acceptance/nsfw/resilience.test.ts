@@ -16,7 +16,7 @@ const childProgram = 'nsfw/child/main.ts'
 const slow = makePng({ width: 4000, height: 4000, interlaced: true })
 
 describe('the processes that look at pictures', { skip: alreadyTested }, () => {
-  // One model is enough: these tests are about processes, whatever they compute.
+  // The profile with one model is enough: these tests are about processes, whatever they compute.
   const settings = { ASSAY_VERDICT_CACHE: '0', ASSAY_NSFW_PROCESSES: '1', ASSAY_NSFW_PROFILE: 'fast' }
   const service = openBefore(() => startService(settings, 'kept', { under: ['setsid'] }))
   const send = (content: Buffer) => uploadImageTo(service.url, service.apiKey, content)

@@ -126,7 +126,7 @@ export function makeManyScanJpeg(width: number, height: number, scans: number): 
   const quantisers = Buffer.concat([Buffer.from([0]), Buffer.alloc(64, 1)])
   const size = Buffer.from([8, height >> 8, height & 255, width >> 8, width & 255, 1, 1, 0x11, 0])
   const blocks = Math.ceil(width / 8) * Math.ceil(height / 8)
-  // One code of one bit in each table: no change of brightness; the end of 16,384 blocks.
+  // Each table has a single code, of one bit: no change of brightness, or the end of 16,384 blocks.
   const table = (kind: number, symbol: number) => Buffer.from([kind, 1, ...Array(15).fill(0), symbol])
   const first = Buffer.concat([jpegSegment(0xda, Buffer.from([1, 1, 0, 0, 0, 0])), Buffer.alloc(Math.ceil(blocks / 8))])
   const runs = Buffer.alloc(Math.ceil((Math.ceil(blocks / 16_384) * 15) / 8))
@@ -240,7 +240,7 @@ function jpegSegment(marker: number, data: Buffer): Buffer {
   return Buffer.concat([Buffer.from([0xff, marker, length >> 8, length & 255]), data])
 }
 
-/** One grey pixel. */
+/** A picture of a single grey pixel. */
 function makeTiff(): Buffer {
   const entries = [
     [256, 1],
