@@ -50,7 +50,9 @@ export async function openNewcomer() {
 /** Copies what a clone holds, including changes that are not committed yet. */
 function copyRepository(to: string) {
   const left = new Set(
-    ['.git', 'node_modules', 'data', 'packages/server/models/built'].map((name) => join(repository, name)),
+    ['.git', 'node_modules', 'data', 'packages/server/dist', 'packages/server/models/built'].map((name) =>
+      join(repository, name),
+    ),
   )
   cpSync(repository, to, { recursive: true, filter: (path) => !left.has(path) && !path.includes('/node_modules/') })
 }
@@ -78,7 +80,8 @@ function addPackages(home: string, clone: string, uid: number | undefined): () =
  * mount would outlive a test run that is killed: scripts/test.ts gives a run of root mounts of its own.
  */
 function mountPackages(from: string, to: string, home: string, uid: number): (() => void) | undefined {
-  if (!process.env.ASSAY_TEST_MEMORY_DIR) return undefined
+  // Unlike ASSAY_TEST_MEMORY_DIR, which a caller may set, only scripts/test.ts sets this, with the mounts of its own.
+  if (process.env.ASSAY_TEST_MEMORY_OWNER === undefined) return undefined
   const layer = mkdtempSync(join(home, 'layer-'))
   const [upper, work] = [join(layer, 'upper'), join(layer, 'work')]
   for (const dir of [upper, work, to]) mkdirSync(dir, { recursive: true })
