@@ -27,15 +27,17 @@ export function leaveBodiesToHandlers(app: FastifyInstance) {
 
 /**
  * Runs a handler that reads the body before Fastify chooses a parser by the media type: that takes about 15 µs, as much
- * as everything that the handler itself does with a small body.
+ * as everything that the handler itself does with a small body. The hook calls `done` for errors only: without it,
+ * Fastify goes on neither to a parser nor to the handler of the route.
  */
-export const runBeforeParsing = (handler: (request: FastifyRequest, reply: FastifyReply) => unknown) => ({
-  async preParsing(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const payload = await handler(request, reply)
-    if (!reply.sent) reply.send(payload)
+export const runBeforeParsing = (handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>) => ({
+  preParsing(request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: (error: Error) => void) {
+    handler(request, reply)
+      .then((payload) => void reply.send(payload))
+      .catch(done)
   },
   handler(): never {
-    throw new Error('A handler ran twice')
+    throw new Error('The handler runs before parsing')
   },
 })
 

@@ -23,6 +23,8 @@ import { type Contents, readUpload } from './upload.ts'
 
 /** Reads the request, calls one function of the domain, converts its result, replies. */
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<unknown>
+/** A handler that reads the body of its request, and returns what is to be sent. */
+type BodyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 type Target = { kind: ScanKind; mode: ScanMode }
 /** `C` is the content of submissions, as the writers of `jobContents` give it. */
@@ -35,7 +37,7 @@ export type ScanDeps<C extends Content = JobContent> = {
 }
 
 /** Handles uploads: `scan` responds with the result, `submit` with the identifier of a new job. */
-export function makeFileHandler<C extends Content>(target: Target, deps: ScanDeps<C>): Handler {
+export function makeFileHandler<C extends Content>(target: Target, deps: ScanDeps<C>): BodyHandler {
   const { kind, mode } = target
   if (mode === 'sync') {
     return makeUploadHandler(target, deps, deps.contents, async (request, reply, content, { contentName }) => {
@@ -62,7 +64,7 @@ export function makeFileHandler<C extends Content>(target: Target, deps: ScanDep
 }
 
 /** Handles URL commands: `scan` responds with the result, `submit` with the identifier of a new job. */
-export function makeUrlHandler<C extends Content>({ kind, mode }: Target, deps: ScanDeps<C>): Handler {
+export function makeUrlHandler<C extends Content>({ kind, mode }: Target, deps: ScanDeps<C>): BodyHandler {
   return async (request, reply) => {
     const fields = await readJsonBody(request, reply)
     requireValid({ ...checkUrlSubmission({ kind, mode }, fields, deps.policy), ...checkIdempotency(request) })
@@ -95,7 +97,7 @@ function makeUploadHandler<C extends Content>(
   deps: Pick<ScanDeps, 'policy'>,
   contents: Contents<C>,
   use: (request: FastifyRequest, reply: FastifyReply, content: C, fields: FormFields) => Promise<unknown>,
-): Handler {
+): BodyHandler {
   const maxBytes = maxContentBytes[target.kind][target.mode]
   return async (request, reply) => {
     const upload = await readUpload(request, reply, { contents, maxBytes, accountId: getCaller(request).accountId })

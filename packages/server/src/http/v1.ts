@@ -29,30 +29,35 @@ export function registerV1<C extends Content>(app: FastifyInstance, deps: V1Deps
   prepareAdmission(app)
   app.decorateRequest('needsKey', true)
   countFailedFastPath(app, deps)
-  const register = (operation: KeyedOperation, handler: Handler) =>
+  const register = (operation: KeyedOperation, handlers: RouteHandlers) =>
     app.route({
       method: operation.method,
       url: operation.path.replace('{id}', ':id'),
       onRequest: makeAdmitHook(operation, deps),
-      ...(operation.method === 'POST' ? runBeforeParsing(handler) : { handler }),
+      ...handlers,
     })
-  for (const operation of operations) register(operation, makeHandler(operation, deps))
+  for (const operation of operations) register(operation, makeRouteHandlers(operation, deps))
   const { deliveryFeed, draining } = deps
-  if (deliveryFeed !== undefined) register(listDeliveriesOperation, makeDeliveriesHandler({ deliveryFeed, draining }))
+  if (deliveryFeed !== undefined) {
+    register(listDeliveriesOperation, { handler: makeDeliveriesHandler({ deliveryFeed, draining }) })
+  }
 }
 
-function makeHandler<C extends Content>(operation: Operation, deps: V1Deps<C>): Handler {
+/** The functions of a route: its handler alone, or for one that reads the body, the hook that runs it. */
+type RouteHandlers = { handler: Handler } | ReturnType<typeof runBeforeParsing>
+
+function makeRouteHandlers<C extends Content>(operation: Operation, deps: V1Deps<C>): RouteHandlers {
   switch (operation.does) {
     case 'ping':
-      return (_request, reply) => reply.send()
+      return { handler: (_request, reply) => reply.send() }
     case 'account':
-      return makeAccountHandler(deps)
+      return { handler: makeAccountHandler(deps) }
     case 'result':
-      return makeResultHandler(operation, deps)
+      return { handler: makeResultHandler(operation, deps) }
     case 'file':
-      return makeFileHandler(operation, deps)
+      return runBeforeParsing(makeFileHandler(operation, deps))
     case 'url':
-      return makeUrlHandler(operation, deps)
+      return runBeforeParsing(makeUrlHandler(operation, deps))
   }
 }
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import { readBody } from '../../src/http/body.ts'
+import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { leaveBodiesToHandlers, readBody, runBeforeParsing } from '../../src/http/body.ts'
 
 const reply = {} as FastifyReply
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
@@ -122,5 +122,37 @@ describe('a body', () => {
     assert.equal(isOver, false)
     stored.resolve()
     await reading
+  })
+})
+
+describe('a handler that runs before parsing', () => {
+  async function open(handler: () => Promise<unknown>) {
+    const errors: Error[] = []
+    const app = Fastify()
+    leaveBodiesToHandlers(app)
+    app.setErrorHandler((error: Error, _request, answer) => {
+      errors.push(error)
+      return answer.code(418).send()
+    })
+    // A response that waits for a hook is not sent yet when the handler has ended.
+    app.addHook('onSend', async () => void (await nextTurn()))
+    app.route({ method: 'POST', url: '/', ...runBeforeParsing(handler) })
+    const send = async () => (await app.inject({ method: 'POST', url: '/', payload: { a: 1 } })).statusCode
+    return { errors, send }
+  }
+
+  test('is the only one, also when its response is sent later', async () => {
+    let runs = 0
+    const { errors, send } = await open(async () => ({ runs: ++runs }))
+    assert.equal(await send(), 200)
+    await nextTurn()
+    assert.deepEqual([runs, errors], [1, []])
+  })
+
+  test('has its error handled', async () => {
+    const failure = new Error('no body')
+    const { errors, send } = await open(() => Promise.reject(failure))
+    assert.equal(await send(), 418)
+    assert.deepEqual(errors, [failure])
   })
 })
