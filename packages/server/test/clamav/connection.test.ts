@@ -171,6 +171,22 @@ describe('the client', () => {
     client.close()
   })
 
+  test('ends the use of clamd by large content whose owner fails at once', async (t) => {
+    const fake = await openFakeClamd(t)
+    const client = makeClamdClient({ address: fake.address, findPid: () => 1 })
+    let uses = 0
+    const onUse = () => {
+      uses++
+      return () => void uses--
+    }
+    const sendFromOwner = () => {
+      throw new Error('the owner is away')
+    }
+    const content: Content = { ...spooled(300_000), sendFromOwner }
+    await assert.rejects(async () => client.scan(content, { ...noAbort, onUse }), /the owner is away/)
+    assert.equal(uses, 0)
+  })
+
   test('holds no more connections for small content than it may', async (t) => {
     const fake = await openFakeClamd(t, {
       onScan: ({ seen, n }) => setImmediate(() => answer(seen, n, 'stream: OK')),

@@ -99,7 +99,11 @@ export function makeRunJob(deps: Deps) {
     const options = { kind, contentName, flagsSexy, accountId, isTest: false, job }
     if (source.at === 'url') return deps.scanner.scanUrl(source.url, { ...options, mode: 'async', signal })
     const content = await openContent(source, accountId, scan)
-    return deps.scanner.scanContent(content, options).finally(content.release)
+    try {
+      return await deps.scanner.scanContent(content, options)
+    } finally {
+      await content.release()
+    }
   }
 
   function openContent(location: ContentLocation, accountId: string, scan: Scan) {

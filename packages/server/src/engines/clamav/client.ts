@@ -37,8 +37,7 @@ export function makeClamdClient(deps: ClientDeps) {
           : sendFromOwner(deps.address, work.signal)
       // Content of another process has a connection of its own at any size; small content still waits for its turn.
       if (sendFromOwner !== undefined && bytes <= sessionBytes) return sessions.run(send, work)
-      const endUse = startUse(deps, work)
-      return send().finally(() => endUse?.())
+      return sendCounted(send, deps, work)
     },
     /** Scans a few bytes outside of any scan of a caller. */
     probe: (bytes: Buffer, timeoutMs: number) => sessions.scan(bytes, { signal: AbortSignal.timeout(timeoutMs) }),
@@ -52,6 +51,15 @@ export function makeClamdClient(deps: ClientDeps) {
 function startUse({ findPid }: ClientDeps, work: Work): (() => void) | undefined {
   const pid = findPid?.()
   return pid === undefined ? undefined : work.onUse?.(pid, true)
+}
+
+async function sendCounted(send: () => Promise<string>, deps: ClientDeps, work: Work): Promise<string> {
+  const endUse = startUse(deps, work)
+  try {
+    return await send()
+  } finally {
+    endUse?.()
+  }
 }
 
 export type ClamdClient = ReturnType<typeof makeClamdClient>
