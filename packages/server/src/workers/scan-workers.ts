@@ -12,7 +12,7 @@ type ScanWorkerDeps = {
   /** Counts other work that takes places of `concurrency`, before jobs do. */
   countOthers?(): number
   /** Counts running jobs whose result waits to be recorded: they need no engine, so others may begin. */
-  countCompleting?(): number
+  countCompleting(): number
   log: Logger
   isOutage?(error: unknown): boolean
 }
@@ -29,7 +29,7 @@ const leastShare = 1 / 8
 
 /** Runs background scans. */
 export function openScanWorker(deps: ScanWorkerDeps) {
-  const { jobs, run, concurrency, countOthers = () => 0, countCompleting = () => 0, log, isOutage = () => false } = deps
+  const { jobs, run, concurrency, countOthers = () => 0, countCompleting, log, isOutage = () => false } = deps
   // At most as many results wait as jobs are scanned, also when the database is slow.
   const countScanning = (running: number) => running - Math.min(countCompleting(), concurrency)
   return openLeasedWork({
@@ -38,7 +38,7 @@ export function openScanWorker(deps: ScanWorkerDeps) {
       Math.max(concurrency - countOthers(), Math.ceil(concurrency * leastShare)) - countScanning(running),
     claim: (limit) => jobs.claim(limit, leaseMs),
     findPollMs: () => pollMs,
-    // One claim takes many jobs: claiming after each job that ends would take them one by one. Jobs end in batches, and
+    // A claim takes many jobs: claiming after each job that ends would take them one by one. Jobs end in batches, and
     // enough of the others must be left until the next batch.
     claimsMore: (running, asked) => countScanning(running) + asked <= (concurrency * 3) / 4,
     pokeEndsBackOff: true,

@@ -69,7 +69,7 @@ describe('a background scan', () => {
     const completed: string[] = []
     const resultWaiters = makeResultWaiters()
     const jobs = makeJobStore({ ...stores, listQueues: () => listQueues(['malware'], contents.storeIds) })
-    const { run, giveUp } = makeRunJob({
+    const { run, giveUp, countCompleting } = makeRunJob({
       jobs,
       contents,
       clock: systemClock,
@@ -82,7 +82,7 @@ describe('a background scan', () => {
         resultWaiters.notify(scanId)
       },
     })
-    const worker = openScanWorker({ jobs, run, concurrency, log })
+    const worker = openScanWorker({ jobs, run, countCompleting, concurrency, log })
     workers.push(worker)
     const submitting = makeSubmitting({
       gate: stores.gate,

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
 import { makeRemoteScanStore } from '../../src/database/remote-scan-store.ts'
+import type { JobContents } from '../../src/domain/ports/content-store.ts'
 import type { ClaimedJob, JobStore } from '../../src/domain/ports/job-store.ts'
+import { makeRunJob } from '../../src/domain/scans/jobs.ts'
+import type { FinalResult } from '../../src/domain/scans/scan.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
 import { openRemoteScanWorker, openScanWorker } from '../../src/workers/scan-workers.ts'
 import { leaseMs, openTestJobs, type TestJobs, testQueue, toCompletion } from '../database/test-jobs.ts'
 import { silentLog as log } from '../support/silent-log.ts'
+import { newTestScan } from '../support/test-scan.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 /** A run that starts, waits for `end`, and then records what it can. */
@@ -20,20 +25,51 @@ function newRun<Work>(record: (work: Work) => Promise<boolean>) {
   return { run, seen, end: end.resolve }
 }
 
-test('jobs whose results wait to be recorded leave room for others, for as many as may be scanned at once', async () => {
+/** A queue in memory. Results are recorded when `recorded` resolves. */
+function newQueue(t: TestContext, length: number) {
   const limits: number[] = []
-  const end = Promise.withResolvers<void>()
-  const claimed = Array.from(
-    { length: 8 },
-    (_, i) => ({ lease: { scanId: String(i), token: String(i) } }) as ClaimedJob,
-  )
+  const recorded = Promise.withResolvers<boolean>()
+  const waiting = Array.from({ length }, (_, i): ClaimedJob => {
+    const scan = newTestScan({ mode: 'async' })
+    const lease = { scanId: scan.id, token: String(i) }
+    const source = { at: 'url' as const, url: 'https://origin.test/a' }
+    return { lease, accountId: 'a', flagsSexy: true, scan, attempt: 1, source, callbackUrl: null }
+  })
   const jobs = {
     async claim(limit: number) {
       limits.push(limit)
-      return claimed.splice(0, limit)
+      return waiting.splice(0, limit)
     },
+    complete: () => recorded.promise,
     release: async () => {},
   } as unknown as JobStore
+  t.after(() => recorded.resolve(true))
+  return { jobs, waiting, limits, recorded }
+}
+
+/** The work on jobs whose scans end at once. */
+const newRunJob = (jobs: JobStore) => {
+  const result: FinalResult = {
+    status: 'clean',
+    signals: [],
+    metadata: {},
+    contentLength: 5,
+    contentType: 'text/plain',
+  }
+  return makeRunJob({
+    jobs,
+    contents: {} as JobContents,
+    scanner: { scanContent: async () => result, scanUrl: async () => result },
+    clock: systemClock,
+    observeVerdict: () => {},
+    reportFailure: () => {},
+    onCompleted: () => {},
+  })
+}
+
+test('jobs whose results wait to be recorded leave room for others, for as many as may be scanned at once', async (t) => {
+  const end = Promise.withResolvers<void>()
+  const { jobs, waiting, limits } = newQueue(t, 8)
   let completing = 0
   const worker = openScanWorker({
     jobs,
@@ -42,16 +78,43 @@ test('jobs whose results wait to be recorded leave room for others, for as many 
     run: () => end.promise,
     countCompleting: () => completing,
   })
-  await waitFor(() => claimed.length === 4)
+  t.after(async () => {
+    end.resolve()
+    await worker.close(1000)
+  })
+  await waitFor(() => waiting.length === 4)
   completing = 3
   worker.poke()
-  await waitFor(() => claimed.length === 1)
+  await waitFor(() => waiting.length === 1)
   completing = 7
   worker.poke()
   await waitFor(() => limits.length === 3)
   assert.deepEqual(limits, [4, 3, 1])
-  end.resolve()
-  await worker.close(1000)
+})
+
+test('a worker claims jobs while the results of as many others wait to be recorded, and no more', async (t) => {
+  const { jobs, waiting, recorded } = newQueue(t, 10)
+  const { run, countCompleting } = newRunJob(jobs)
+  const worker = openScanWorker({ jobs, concurrency: 4, log, run, countCompleting })
+  t.after(() => worker.close(1000))
+  await waitFor(() => countCompleting() === 8)
+  for (let claims = 0; claims < 3; claims++) {
+    worker.poke()
+    await new Promise(setImmediate)
+  }
+  assert.equal(waiting.length, 2)
+  recorded.resolve(true)
+  await waitFor(() => waiting.length === 0 && worker.countRunning() === 0)
+  assert.equal(countCompleting(), 0)
+})
+
+test('jobs that are given up take no place of a worker, and leave none', async (t) => {
+  const { jobs, waiting, recorded } = newQueue(t, 1)
+  const { giveUp, countCompleting } = newRunJob(jobs)
+  const givenUp = waiting.map(giveUp)
+  assert.equal(countCompleting(), 0)
+  recorded.resolve(true)
+  await Promise.all(givenUp)
 })
 
 describe('work that does not end before its worker must stop is released: another worker claims it at once', () => {
@@ -61,14 +124,18 @@ describe('work that does not end before its worker must stop is released: anothe
   })
   after(() => stores.close())
 
-  test('a background scan, whose attempt does not count', async () => {
+  test('a background scan, whose attempt does not count', async (t) => {
     const { jobs } = stores
     const { digest } = await stores.register()
     const scanId = await stores.submit(digest)
     const { run, seen, end } = newRun((job: Parameters<typeof toCompletion>[0]) =>
       jobs.complete(job.lease, toCompletion(job)),
     )
-    const worker = openScanWorker({ jobs, concurrency: 4, log, run })
+    const worker = openScanWorker({ jobs, concurrency: 4, log, run, countCompleting: () => 0 })
+    t.after(async () => {
+      end()
+      await worker.close(1000)
+    })
     await waitFor(() => seen.started !== undefined)
     assert.deepEqual(await jobs.claim(10, leaseMs), [], 'a running job cannot be claimed')
     await worker.close(10)
@@ -80,7 +147,7 @@ describe('work that does not end before its worker must stop is released: anothe
     assert.equal(seen.isRecorded, false, 'the first worker cannot complete it any more')
   })
 
-  test('a remote scan, and other workers are notified', async () => {
+  test('a remote scan, and other workers are notified', async (t) => {
     const { pool } = stores
     const remoteScans = makeRemoteScanStore({ pool, listQueues: () => [testQueue] })
     const sent: string[] = []
@@ -93,6 +160,10 @@ describe('work that does not end before its worker must stop is released: anothe
       remoteScans.complete(scan.lease, { failure: 'down' }),
     )
     const worker = openRemoteScanWorker({ remoteScans, notifications, concurrency: 4, log, leaseMs, run })
+    t.after(async () => {
+      end()
+      await worker.close(1000)
+    })
     await waitFor(() => seen.started !== undefined)
     assert.deepEqual(await remoteScans.claim(10, leaseMs), [], 'a running scan cannot be claimed')
     await worker.close(10)

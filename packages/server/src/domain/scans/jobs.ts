@@ -52,19 +52,26 @@ export function makeRunJob(deps: Deps) {
   return {
     async run(job: ClaimedJob, signal: AbortSignal): Promise<void> {
       const result = await attempt(job, signal)
-      if (result !== undefined) await complete(job, result)
+      if (result === undefined) return
+      const completion = toCompletion(job, result)
+      completing++
+      const isLeaseValid = await record(job, completion).finally(() => completing--)
+      if (isLeaseValid) await finish(job, completion)
     },
-    giveUp: (job: ClaimedJob) => complete(job, toFailure(job.scan)),
-    /** Counts the jobs whose result waits to be recorded. */
+    async giveUp(job: ClaimedJob): Promise<void> {
+      const completion = toCompletion(job, toFailure(job.scan))
+      if (await record(job, completion)) await finish(job, completion)
+    },
+    /** Counts the jobs of `run` whose result waits to be recorded. */
     countCompleting: () => completing,
   }
 
-  async function complete(job: ClaimedJob, result: JobResult) {
-    const completion = toCompletion(job, result)
-    completing++
-    const isLeaseValid = await retryBriefly(() => deps.jobs.complete(job.lease, completion)).finally(() => completing--)
-    // Another worker has claimed the job and needs its content.
-    if (!isLeaseValid) return
+  /** Returns false when another worker has claimed the job, and needs its content. */
+  function record({ lease }: ClaimedJob, completion: Completion): Promise<boolean> {
+    return retryBriefly(() => deps.jobs.complete(lease, completion))
+  }
+
+  async function finish(job: ClaimedJob, completion: Completion) {
     const { source } = job
     if (source.at === 'row' || source.at === 'storage') {
       // The job is completed even when the removal fails; the sweeper removes content that no job needs.
