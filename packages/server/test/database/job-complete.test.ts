@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import type { Pool } from 'pg'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeJobStore } from '../../src/database/job-store.ts'
 import type { ClaimedJob } from '../../src/domain/ports/job-store.ts'
@@ -196,4 +197,31 @@ describe('a refund', () => {
   })
 
   const toScan = () => newTestScan({ status: 'clean', signals: [], completedAt: new Date() })
+})
+
+test('results of jobs gather for longer than other writes, because no caller waits for them', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  t.mock.method(performance, 'now', () => 0)
+  const sizes: number[] = []
+  const query = async ({ values: [results] }: { values: [string] }) => {
+    sizes.push(JSON.parse(results).length)
+    return { rows: [] }
+  }
+  const pool = { connect: async () => ({ query, release: () => {} }) } as unknown as Pool
+  const { complete } = makeJobStore({ pool, listQueues: () => [] })
+  const completeSome = (count: number) =>
+    Array.from({ length: count }, (_, i) => {
+      const scan = newTestScan({ mode: 'async' })
+      const completion = { scan, refunds: false, deliveryBody: undefined }
+      return complete({ scanId: scan.id, token: String(i) }, completion)
+    })
+  await Promise.all(completeSome(2))
+  const next = completeSome(3)
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+  t.mock.timers.tick(19)
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+  assert.deepEqual(sizes, [2])
+  t.mock.timers.tick(1)
+  await Promise.all(next)
+  assert.deepEqual(sizes, [2, 3])
 })
