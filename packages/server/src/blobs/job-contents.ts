@@ -106,8 +106,7 @@ export function makeJobContents({
   }
 
   function toJobContent(content: Content | StoredContent, object: StoredObject | undefined): JobContent {
-    // Content of jobs is always hashed while it arrives.
-    return Object.assign(content as Content & { sha1: string }, {
+    return Object.assign(content, {
       async persist(owner: ContentOwner): Promise<ContentLocation> {
         if (!('keep' in content)) {
           const whole = content.whole ?? Buffer.alloc(0)

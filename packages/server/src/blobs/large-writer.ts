@@ -20,7 +20,7 @@ export type LargeDeps = {
   ownsMemory?: boolean | undefined
   accountId?: string | null | undefined
   expectedBytes?: number | undefined
-  /** Recognizes repeated content, whose SHA-1 is known. Without it, the SHA-1 is always computed. */
+  /** Recognizes repeats in memory, whose SHA-1 is left out. Without it, the SHA-1 is always computed. */
   recentHeads?: RecentHeads | undefined
   /** Undefined for content that always goes to a file. */
   blocks: { pool: BlockPool; memory: MemoryBudget } | undefined
@@ -52,7 +52,7 @@ export function makeLargeWriter(deps: LargeDeps) {
     while (hasWork()) {
       const batch = filled
       filled = []
-      guess ??= guessRepeat(deps, batch[0])
+      if (sink.isInMemory()) guess ??= guessRepeat(deps, batch[0])
       const hashed = await digest.update(batch, { isLast: isEnding, wantsSha1: guess?.isRepeat !== true })
       digests = hashed.digests
       for (const piece of hashed.pieces) {
@@ -112,8 +112,8 @@ export function makeLargeWriter(deps: LargeDeps) {
       start()
       await waitUntilIdle()
       const content = await sink.finish(bytes, digests as Digests)
-      if (digests?.sha1 === undefined) guess?.addSha1(content)
-      return guess === undefined ? content : noteWhenReleased(content, guess.note)
+      guess?.note(content.sha256)
+      return content
     },
     async abort() {
       isAborted = true
@@ -128,16 +128,6 @@ export function makeLargeWriter(deps: LargeDeps) {
 
 const guessRepeat = ({ recentHeads, expectedBytes = 0, accountId }: LargeDeps, head: Buffer = Buffer.alloc(0)) =>
   recentHeads?.({ head, expectedBytes, accountId })
-
-/** The description of content is known when it is released: repeats that arrive before would need their SHA-1. */
-function noteWhenReleased<C extends Content>(content: C, note: () => void): C {
-  const { release } = content
-  content.release = () => {
-    note()
-    return release()
-  }
-  return content
-}
 
 /** Fills pieces with chunks, and keeps them when they are hashed: blocks in memory, or smaller pieces for a file. */
 function makeSink(deps: LargeDeps) {
@@ -171,6 +161,7 @@ function makeSink(deps: LargeDeps) {
 
   return {
     recycle: blocks.recycle,
+    isInMemory: () => file === undefined,
     countMaxWaiting: () => (file === undefined ? maxWaitingBytes.memory : maxWaitingBytes.file),
     add(chunk: Buffer, push: Push) {
       const isLarge = chunk.length >= smallChunkBytes

@@ -159,8 +159,7 @@ export function newBlockContent(
     return blocks
   }
   const content: Content & { whole: Buffer | undefined } = {
-    sha1: digests.sha1 ?? '',
-    sha256: digests.sha256,
+    ...digests,
     bytes,
     head: all[0]?.subarray(0, headBytes) ?? Buffer.alloc(0),
     isInMemory: true,

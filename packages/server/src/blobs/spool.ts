@@ -40,8 +40,7 @@ export function makeSpool(createFile: () => Promise<SealedWriter>) {
       const first = isLocal ? await buffer(sealed.read(0, Math.min(headBytes, bytes))) : head?.subarray(0, headLength)
       let removed: Promise<void> | undefined
       return {
-        sha1: digests.sha1 ?? '',
-        sha256: digests.sha256,
+        ...digests,
         bytes,
         head: first ?? Buffer.alloc(0),
         isInMemory: false,

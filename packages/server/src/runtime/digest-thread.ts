@@ -3,7 +3,7 @@ import { parentPort } from 'node:worker_threads'
 
 /**
  * Bytes of one content, in order. `isLast` asks for the digests; a message without pieces forgets the content. The first
- * one of a content tells whether its SHA-1 is wanted.
+ * message of a content decides whether its SHA-1 is computed.
  */
 export type DigestRequest = {
   id: number

@@ -7,7 +7,9 @@ import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { makeBlockPool, makeMemoryBudget } from '../../src/blobs/memory-content.ts'
 import { makeRecentHeads } from '../../src/blobs/recent-heads.ts'
-import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
+import type { Content } from '../../src/domain/content/content.ts'
+import { type Describer, makeDescriber } from '../../src/domain/content/media-type.ts'
+import type { ContentStore, ContentWriter } from '../../src/domain/ports/content-store.ts'
 import { makeDigestThreads } from '../../src/runtime/digest-threads.ts'
 import { newTestDir } from './test-dir.ts'
 
@@ -69,8 +71,8 @@ describe('large content', () => {
           const content = await writer.finish()
           const expected = clear.subarray(0, bytes)
           assert.equal(content.isInMemory, Math.ceil(bytes / blockBytes) <= budget, `${bytes} bytes`)
-          assert.equal(content.sha256, hash('sha256', expected))
-          assert.equal(await content.sha1, hash('sha1', expected))
+          const { hashes } = await makeDescriber({ entries: 0 })(content, null)
+          assert.deepEqual(hashes, { hash_sha1: hash('sha1', expected), hash_sha256: hash('sha256', expected) })
           assert.ok((await buffer(content.read())).equals(expected))
           const [from, to] = [randomInt(bytes), randomInt(bytes)].toSorted((a, b) => a - b) as [number, number]
           assert.ok((await buffer(content.read(from, to))).equals(expected.subarray(from, to)), `${from} to ${to}`)
@@ -82,25 +84,64 @@ describe('large content', () => {
     })
   }
 
-  test('gets its SHA-1 while it arrives, or when it is asked for if it resembles a recent one', async (t) => {
-    const { store } = openStore(t, 8)
-    const receive = async (bytes: number, options: { accountId: string; expectedBytes: number }) => {
-      const writer = store.newWriter(options)
-      await write(writer, bytes, () => 65_536)
-      const content = await writer.finish()
-      const { sha1 } = content
-      assert.equal(await sha1, hash('sha1', clear.subarray(0, bytes)))
-      assert.equal(content.sha256, hash('sha256', clear.subarray(0, bytes)))
-      await content.release()
-      return typeof sha1 === 'string' ? 'while it arrives' : 'when it is asked for'
+  describe('that begins like recent content', () => {
+    const bytes = 3 * blockBytes + 1
+    const known = makeDescriber({ entries: 10 })
+    const unknown = makeDescriber({ entries: 0 })
+    const receive = async (store: ContentStore, { length = bytes, accountId = 'a', expectedBytes = bytes } = {}) => {
+      const writer = store.newWriter({ accountId, expectedBytes })
+      await write(writer, length, () => 65_536)
+      return writer.finish()
     }
-    const [bytes, expectedBytes] = [3 * blockBytes + 1, 3 * blockBytes]
-    assert.equal(await receive(bytes, { accountId: 'a', expectedBytes }), 'while it arrives')
-    assert.equal(await receive(bytes, { accountId: 'b', expectedBytes }), 'while it arrives')
-    assert.equal(await receive(bytes, { accountId: 'a', expectedBytes: expectedBytes + 1 }), 'while it arrives')
-    // The beginning is the same and the end is not.
-    assert.equal(await receive(bytes + 1, { accountId: 'a', expectedBytes }), 'when it is asked for')
-    assert.equal(await receive(bytes, { accountId: 'a', expectedBytes }), 'while it arrives')
+    /** Tells whether the content was taken for a repeat, after a check of its hashes. */
+    const isTakenForRepeat = async (content: Content, describeContent: Describer, length = bytes) => {
+      const expected = clear.subarray(0, length)
+      const { hashes } = await describeContent(content, 'a')
+      assert.deepEqual(hashes, { hash_sha1: hash('sha1', expected), hash_sha256: hash('sha256', expected) })
+      await content.release()
+      return content.sha1 === undefined
+    }
+
+    test('is taken for a repeat if account and expected size are the same, until its end differs', async (t) => {
+      const { store } = openStore(t, 8)
+      assert.equal(await isTakenForRepeat(await receive(store), known), false)
+      assert.equal(await isTakenForRepeat(await receive(store), known), true)
+      assert.equal(await isTakenForRepeat(await receive(store, { accountId: 'b' }), known), false)
+      assert.equal(await isTakenForRepeat(await receive(store, { expectedBytes: bytes + 1 }), known), false)
+      const length = bytes + 1
+      assert.equal(await isTakenForRepeat(await receive(store, { length }), known, length), true)
+      assert.equal(await isTakenForRepeat(await receive(store, { length }), known, length), false)
+      assert.equal(await isTakenForRepeat(await receive(store), known), false)
+    })
+
+    test('is still taken for a repeat after one that came before the first was described', async (t) => {
+      const { store } = openStore(t, 16)
+      const [first, second] = [await receive(store), await receive(store)]
+      await isTakenForRepeat(second, unknown)
+      await isTakenForRepeat(first, unknown)
+      assert.equal(await isTakenForRepeat(await receive(store), known), true)
+    })
+
+    test('is still taken for a repeat after one whose description was forgotten', async (t) => {
+      const { store } = openStore(t, 8)
+      await isTakenForRepeat(await receive(store), unknown)
+      assert.equal(await isTakenForRepeat(await receive(store), unknown), true)
+      assert.equal(await isTakenForRepeat(await receive(store), unknown), true)
+    })
+
+    test('is not taken for a repeat when it goes to a file from its first byte', async (t) => {
+      const { store } = openStore(t, 0)
+      for (let n = 0; n < 3; n++) assert.equal(await isTakenForRepeat(await receive(store), known), false)
+    })
+
+    test('gets the right hashes if it moves to a file after it was taken for a repeat', async (t) => {
+      const { store } = openStore(t, 5)
+      const length = clear.length
+      await isTakenForRepeat(await receive(store), known)
+      const content = await receive(store, { length })
+      assert.equal(content.isInMemory, false)
+      assert.equal(await isTakenForRepeat(content, known, length), true)
+    })
   })
 
   test('that is aborted at any byte returns its memory and leaves no file', async (t) => {

@@ -67,8 +67,7 @@ async function openInstallation() {
     const content = await writer.finish()
     const scanId = newUuid()
     const source = await content.persist({ accountId, scanId })
-    const { sha1, sha256 } = content
-    const metadata = { hash_sha1: sha1, hash_sha256: sha256 }
+    const metadata = { hash_sha256: content.sha256 }
     const queue = toQueueName('malware', contents.toStoreId(source))
     const scan = newTestScan({ id: scanId, mode: 'async', contentLength: bytes, metadata })
     const answer = await makeAdmissionGate(stores.database).admit({

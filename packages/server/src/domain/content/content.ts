@@ -13,10 +13,10 @@ export type Content = {
   /** The first bytes, at most `headBytes`, for type detection. */
   readonly head: Buffer
   /**
-   * The hashes of the whole content, in lower-case hex. The SHA-1 of content that resembles a recent one is computed when
-   * it is read: usually its description is known by the SHA-256.
+   * The SHA-1 of the whole content, in lower-case hex. Undefined if the content was taken for a repeat, whose description
+   * is remembered by its SHA-256; `makeDescriber` computes it where that was a mistake.
    */
-  readonly sha1: string | Promise<string>
+  readonly sha1: string | undefined
   readonly sha256: string
   /** Chunks that `read` yields are parts of the content then. Otherwise they belong to the reader, who may free them. */
   readonly isInMemory: boolean
@@ -40,4 +40,4 @@ export type Content = {
  * The size and the hashes by which a process recognizes content that another process received, and the description that
  * was recorded then.
  */
-export type ContentIdentity = Pick<Content, 'bytes' | 'sha256' | 'description'> & { sha1: string }
+export type ContentIdentity = Pick<Content, 'bytes' | 'sha1' | 'sha256' | 'description'>

@@ -38,7 +38,7 @@ export type ContentOwner = { accountId: string | null; scanId: string }
 /**
  * Content that a job can refer to. After `persist` it survives a crash and a power cut, and `release` only closes it.
  */
-export type JobContent = Content & { readonly sha1: string; persist(owner: ContentOwner): Promise<ContentLocation> }
+export type JobContent = Content & { persist(owner: ContentOwner): Promise<ContentLocation> }
 
 /** Content of background jobs, from the submission until the scan is completed. */
 export type JobContents = {

@@ -52,7 +52,7 @@ export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): nu
   async function scanContent(content: Content, options: ScanOptions) {
     const { kind, contentName, flagsSexy, accountId } = options
     requireCapacity(kind)
-    const identity = { bytes: content.bytes, sha1: await content.sha1, sha256: content.sha256 }
+    const identity = { bytes: content.bytes, sha1: content.sha1, sha256: content.sha256 }
     const id = newUuid()
     const source = await toJobContent(content).persist({ accountId: null, scanId: id })
     const remoteOptions = { kind, contentName, flagsSexy, accountId, identity }
