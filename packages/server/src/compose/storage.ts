@@ -93,7 +93,7 @@ async function openContentStorage(
   metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
   metrics.gauge('assay_disk_free_bytes', 'Free bytes on the disk of the data directory.', disk.countFree)
 
-  const recentHeads = config.verdictCache === 0 ? undefined : makeRecentHeads({ entries: config.verdictCache })
+  const recentHeads = makeRecentHeads({ entries: config.verdictCache })
   const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads, recentHeads })
   closers.add(contents.close)
   const bounds = { memory, disk: jobDisk, threads }

@@ -103,7 +103,7 @@ async function openServer(settings: ProcessSettings, deps: Deps) {
   const { config, count, endsWithClient } = settings
   const { log } = logs
   const { creditGate } = config
-  const describe = makeDescriber({ entries: Math.ceil(config.verdictCache / count) })
+  const describe = makeDescriber({ entries: countDescriptions(settings) })
   const contents = await openContents(settings, deps)
   const app = await makeHttpServer({
     ...makeRemoteUseCases({ link, shared, describe, creditGate, endsWithClient }),
@@ -134,15 +134,19 @@ async function openServer(settings: ProcessSettings, deps: Deps) {
   return app
 }
 
+/** The descriptions of content that this process remembers: its part of those of the whole service. */
+const countDescriptions = ({ config, count }: ProcessSettings) => Math.ceil(config.verdictCache / count)
+
 /** Opens the store of content that is being scanned. The main process stores the content of background jobs. */
-async function openContents({ config, memoryBytes }: ProcessSettings, { metrics, closers }: Deps) {
+async function openContents(settings: ProcessSettings, { metrics, closers }: Deps) {
+  const { config, memoryBytes } = settings
   const dataDir = resolve(config.dataDir)
   const memory = makeMemoryBudget({ maxBytes: memoryBytes })
   metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
   const threads = makeDigestThreads()
   closers.add(threads.close)
   const disk = await openDiskSpace({ dir: dataDir, reserveBytes: config.diskReserve * megabyte })
-  const recentHeads = config.verdictCache === 0 ? undefined : makeRecentHeads({ entries: config.verdictCache })
+  const recentHeads = makeRecentHeads({ entries: countDescriptions(settings) })
   const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads, recentHeads })
   closers.add(contents.close)
   return contents
