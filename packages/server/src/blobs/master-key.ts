@@ -7,7 +7,10 @@ import { OperatorMistake } from '../domain/problem.ts'
 import { syncDirectorySync } from '../runtime/sync-directory.ts'
 import { writeOnce } from '../runtime/write-once.ts'
 
-/** Encrypts the keys of stored content, and secrets in the database. Without the master key they cannot be read. */
+/**
+ * The key that seals secrets in the database, the content of small jobs, and the keys of larger stored content. Without
+ * the master key none of them can be read.
+ */
 export type MasterKey = {
   /** Identifies the key without revealing anything about it. */
   id: string
