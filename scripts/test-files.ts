@@ -43,8 +43,8 @@ export function findKind(testFile: string): Kind {
 
 /**
  * Tells whether a file tests statements, which must hold on every PostgreSQL: it runs with the embedded one and with an
- * external one. A file that starts engines besides is about them. Statements that it uses have tests without engines, so
- * that a second run, which costs several times as much, would show nothing new.
+ * external one. A file that starts engines besides is about them. Statements that it uses have tests without engines,
+ * so that a second run, which costs several times as much, would show nothing new.
  */
 export function testsStatements(testFile: string): boolean {
   const imports = listImports(testFile)
@@ -57,8 +57,8 @@ export function testsStatements(testFile: string): boolean {
 const groupSizes: Partial<Record<Kind, number>> = { unit: 8, database: 4 }
 
 /**
- * A file that changes its process, or measures it, has one of its own: files of a group run one after the other, but the
- * first could leave a change behind for the second. Mocks of a test's context (`t.mock`) end with their test.
+ * A file that changes its process, or measures it, has one of its own: files of a group run one after the other, but
+ * the first could leave a change behind for the second. Mocks of a test's context (`t.mock`) end with their test.
  */
 const ownProcess = new RegExp(
   [

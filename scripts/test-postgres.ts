@@ -91,8 +91,8 @@ export async function openTestPostgres(moreSettings: string[] = [], moreEnv: Nod
 }
 
 /**
- * Creates the cluster with `init`, or copies the one that another test of this run has created: initdb takes more than a
- * second of processor time.
+ * Creates the cluster with `init`, or copies the one that another test of this run has created: initdb takes more than
+ * a second of processor time.
  */
 function makeCluster(cluster: string, init: (to: string) => void) {
   const prepared = process.env.ASSAY_TEST_PREPARED_DATABASE

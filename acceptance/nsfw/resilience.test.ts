@@ -98,7 +98,7 @@ describe('an installation whose service is killed and starts again without image
   })
 
   test('without image scanning the rest is ready, and pictures are refused uncharged', async () => {
-    // This start also stops the database that the killed service left.
+    // Starting the service also stops the database that the killed one left.
     const service = await startService({ ...withoutImages, ASSAY_DATA_DIR: doomed.dataDir })
     try {
       assert.deepEqual(findChildren(service.pid, childProgram), [])

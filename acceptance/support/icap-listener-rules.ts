@@ -15,8 +15,8 @@ const allow = 'Allow: 204\r\n'
 const close = 'Connection: close\r\n'
 
 /**
- * Rules of the ICAP listener, which clients cannot tell from another antivirus server. A second one, named `small`, takes
- * no more than 2 MB.
+ * Rules of the ICAP listener, which clients cannot tell from another antivirus server. A second listener, `small`,
+ * takes no more than 2 MB.
  */
 export function testIcapListener(subject: { listeners(): Listeners; dir(): string }) {
   const say = (...pieces: (Buffer | string)[]) => talk(subject.listeners().ports.icap, ...pieces)

@@ -59,8 +59,8 @@ function copyRepository(to: string) {
 
 /**
  * Gives the copy the packages of the repository: an installation takes a minute and a half of processor time. The user
- * may create files beside the packages; the packages keep their owner, because they are those of the repository. Returns
- * a function that takes them away again.
+ * may create files beside the packages; the packages keep their owner, because they are those of the repository.
+ * Returns a function that takes them away again.
  */
 function addPackages(home: string, clone: string, uid: number | undefined): () => void {
   const undo: (() => void)[] = []

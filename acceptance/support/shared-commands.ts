@@ -7,8 +7,8 @@ import type { Run } from './run-program.ts'
 let shared: CommandProcess | undefined
 
 /**
- * Runs a command of the program `mainFile` in the process that the commands of this test file share. Undefined while that
- * process runs another command.
+ * Runs a command of the program `mainFile` in the process that the commands of this test file share. Returns undefined
+ * while that process runs another command.
  */
 export function runShared(mainFile: string, message: CommandMessage): Promise<Run> | undefined {
   if (shared?.isBusy) return undefined

@@ -35,8 +35,8 @@ const plain = new RegExp(`^(?:(${assignment}) )?${assay} ((?:${word})(?: +(?:${w
 const known = new Set<string>()
 
 /**
- * Runs a command of the operator's program in the process that commands of this test file share, if a command of the same
- * name has run as a program of its own before. Returns undefined where a shell has to run it.
+ * Runs a command of the operator's program in the process that commands of this test file share, if a command of the
+ * same name has run as a program of its own before. Returns undefined where a shell has to run it.
  */
 export function runRepeated(typed: string, { env, cwd }: { env: NodeJS.ProcessEnv; cwd: string }) {
   const [, setting, words = ''] = plain.exec(typed.replaceAll(/\\\n\s*/g, '')) ?? []

@@ -102,8 +102,8 @@ export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Pr
 }
 
 /**
- * Getters are those of a class: an object literal with getters has a hidden class of its own, which keeps everything that
- * the getters refer to until the next full garbage collection.
+ * Getters are those of a class: an object literal with getters has a hidden class of its own, which keeps everything
+ * that the getters refer to until the next full garbage collection.
  */
 class MemoryContent implements Content {
   readonly bytes: number

@@ -64,8 +64,8 @@ export async function readBody(
 }
 
 /**
- * Whether the whole body waits to be read. A small body mostly arrives with its head, so its reader needs neither events
- * nor a timer.
+ * Whether the whole body waits to be read. A small body mostly arrives with its head, so its reader needs neither
+ * events nor a timer.
  */
 const hasArrived = (raw: IncomingMessage) =>
   raw.complete || raw.readableLength === Number(raw.headers['content-length'])

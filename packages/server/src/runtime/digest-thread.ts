@@ -2,8 +2,8 @@ import { createHash, type Hash } from 'node:crypto'
 import { parentPort } from 'node:worker_threads'
 
 /**
- * Bytes of one content, in order. `isLast` asks for the digests; a message without pieces forgets the content. The first
- * message of a content decides whether its SHA-1 is computed.
+ * Bytes of one content, in order. `isLast` asks for the digests; a message without pieces forgets the content. The
+ * first message of a content decides whether its SHA-1 is computed.
  */
 export type DigestRequest = {
   id: number

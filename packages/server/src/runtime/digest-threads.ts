@@ -21,8 +21,8 @@ type Thread = {
 /** The SHA-1 and SHA-256 of one content, computed in a thread. */
 export type ContentDigest = {
   /**
-   * Hashes the next pieces. The first call decides whether the SHA-1 is computed. The memory that the pieces are part of
-   * moves to the thread and back without a copy: use the returned buffers afterwards. Rejects when the thread has
+   * Hashes the next pieces. The first call decides whether the SHA-1 is computed. The memory that the pieces are part
+   * of moves to the thread and back without a copy: use the returned buffers afterwards. Rejects when the thread has
    * failed; the memory is lost then.
    */
   update(

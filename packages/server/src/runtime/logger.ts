@@ -86,8 +86,8 @@ const batchLength = 16_384
 const batchMs = 50
 
 /**
- * Writes many lines together. The destination copies and measures all that it holds, up to 64 KB, at each write: writing
- * the lines of each turn of the event loop took 4 KB of new memory for each of them.
+ * Writes many lines together. The destination copies and measures all that it holds, up to 64 KB, at each write:
+ * writing the lines of each turn of the event loop takes 4 KB of new memory for each of them.
  */
 function openBatchedOutput(isShared: boolean) {
   const sizes = isShared ? sharedSizes : { minLength: 65_536, maxWrite: 131_072 }

@@ -61,7 +61,7 @@ async function startHolder(t: TestContext, dataDir: string) {
 }
 
 describe('a clamd of our own', options, () => {
-  /** One clamd for the tests that change nothing. */
+  /** The clamd of all tests that change nothing. */
   let shared: Awaited<ReturnType<typeof openClamd>>
   const closers: (() => unknown)[] = []
   before(async () => {

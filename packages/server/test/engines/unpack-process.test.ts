@@ -9,7 +9,7 @@ import { member, newBudget, newContent, newRar4, newRar5, newTar, unpackAll } fr
 
 const log = makeLogger({ level: 'silent', region: 'test' })
 const escapes: string[] = []
-/** One process at a time, for all tests that do not close it. It is taken for one that hangs after three seconds. */
+/** Unpacker of all tests that do not close it: a single process, which counts as hung after three seconds. */
 const own = openUnpacker({ log, maxProcesses: 1, stallMs: 3000, onEscape: (parser) => escapes.push(parser) })
 after(() => own.close())
 

@@ -40,7 +40,7 @@ const whyNone = { libyara: await whyNot('libyara'), 'yara-x': await whyNot('yara
 
 for (const backend of ['libyara', 'yara-x'] as const) {
   describe(`YARA with ${backend}, when things go wrong`, { skip: whyNone[backend] }, () => {
-    /** One engine for the tests that need no other options and leave it with its process. */
+    /** The engine of all tests that need no other options and leave it with its process. */
     let shared: Awaited<ReturnType<typeof openTestYara>>
     let close: () => Promise<void>
     const escapes: string[] = []

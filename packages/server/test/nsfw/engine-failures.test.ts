@@ -17,7 +17,7 @@ const picture = await newPicture()
 const model = await openTinyModel({ after })
 const open = (t: Parameters<typeof openTestEngine>[0], options: Partial<ImageEngineDeps> = {}) =>
   openTestEngine(t, { models: [model], ...options })
-/** One engine for the tests that need no other options and leave it with one process. */
+/** The engine of all tests that need no other options and leave it with one process. */
 const shared = await open({ after }, { maxWaiting: 3 })
 const isClassified = (report: object) => assert.ok('frames' in report, JSON.stringify(report))
 const kill = (pid: number) => process.kill(pid, 'SIGKILL')

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Pauses between two looks, in milliseconds. A pause is a twentieth of the time waited so far, between these bounds. */
+/** Bounds of the pause between two checks, in milliseconds; it is a twentieth of the time waited so far. */
 const pauseMs = { min: 5, max: 100 }
 
 export async function waitFor(isSo: () => boolean | Promise<boolean>, ms = 60_000) {

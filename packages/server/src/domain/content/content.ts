@@ -13,8 +13,8 @@ export type Content = {
   /** The first bytes, at most `headBytes`, for type detection. */
   readonly head: Buffer
   /**
-   * The SHA-1 of the whole content, in lower-case hex. Undefined if the content was taken for a repeat, whose description
-   * is remembered by its SHA-256; `makeDescriber` computes it where that was a mistake.
+   * The SHA-1 of the whole content, in lower-case hex. Undefined if the content was taken for a repeat, whose
+   * description is remembered by its SHA-256; `makeDescriber` computes it where that was a mistake.
    */
   readonly sha1: string | undefined
   readonly sha256: string

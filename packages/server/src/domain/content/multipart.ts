@@ -229,7 +229,7 @@ function listParams(header: string): Param[] {
 export const countParams = (header: string, wanted: string): number =>
   listParams(header).filter(([name]) => name === wanted).length
 
-/** Of two parameters with the same name, the first counts. */
+/** Returns the first of several parameters with the same name. */
 const findParam = (params: Param[], name: string): string | undefined => params.find(([key]) => key === name)?.[1]
 
 /**
