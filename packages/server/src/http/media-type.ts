@@ -35,8 +35,12 @@ function requireIdentity({ headers }: FastifyRequest) {
   }
 }
 
-/** The Content-Type as nearly every client writes it: one expression reads it, and any other parser agrees. */
-const usualFormType = /^multipart\/form-data; ?boundary=([\w'()+./:=?-]+)$/i
+/**
+ * The Content-Type as nearly every client writes it, read by one expression. The class has the characters that may be in
+ * a boundary (RFC 2046, bchars) and also in a value without quotes (RFC 9110, token), so any other parser agrees. Other
+ * boundaries, in quotes or not, are left to MIMEType.
+ */
+const usualFormType = /^multipart\/form-data; ?boundary=([\w'+.-]+)$/i
 
 /** Returns the boundary of a form. Throws a Problem when the body is no form, or its boundary is not certain. */
 export function requireBoundary(request: FastifyRequest): string {
