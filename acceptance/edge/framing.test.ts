@@ -42,6 +42,8 @@ describe('bytes that are not HTTP get 400 with a problem, and the connection is 
     'chunked that is not the last encoding': () => `${upload('Transfer-Encoding: chunked, identity')}${chunk('abc')}`,
     'a first chunk size that is no number': () => `${upload('Transfer-Encoding: chunked')}zz\r\nabc\r\n`,
     'a chunk longer than its size': () => `${upload('Transfer-Encoding: chunked')}3\r\nabcdef\r\n0\r\n\r\n`,
+    'a length in the trailers': () =>
+      `${upload('Transfer-Encoding: chunked')}${chunk('abc')}0\r\nContent-Length: 3\r\n\r\n`,
     'a chunk size beyond 64 bits': () => `${upload('Transfer-Encoding: chunked')}${'f'.repeat(40)}\r\nabc`,
   }
   const others = {
@@ -186,6 +188,47 @@ test('pipelined requests are answered in order, refused ones included', async ()
   const requests = [ping(), missing, ping('X-API-Key: another'), ping(), ping('Connection: close')]
   const answers = await sendRaw(service.url, requests.join(''))
   assert.deepEqual(toStatuses(answers), [200, 404, 401, 200, 200])
+})
+
+const toForm = (content: string) =>
+  `--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${content}\r\n--b--`
+const toLength = ({ text }: RawAnswer) => (JSON.parse(text) as { content_length: number }).content_length
+
+test('uploads that are pipelined are answered in order, each with the result of its own content', async () => {
+  const contents = ['first', 'the second']
+  const requests = contents.map((content, n) => {
+    const form = toForm(content)
+    return `${upload(`Content-Length: ${form.length}`, ...(n === 1 ? ['Connection: close'] : []))}${form}`
+  })
+  const answers = await sendRaw(service.url, requests.join(''))
+  assert.deepEqual(toStatuses(answers), [201, 201])
+  assert.deepEqual(answers.map(toLength), [5, 10])
+})
+
+test('a chunked upload may end with trailers, which replace no header', async () => {
+  const trailers = 'X-API-Key: another\r\nContent-Type: text/plain\r\nX-Note: a\r\n'
+  const body = `${chunk(toForm('hel'))}0\r\n${trailers}\r\n`
+  const connection = await openRaw(service.url)
+  await connection.send(`${upload('Transfer-Encoding: chunked', 'Trailer: X-Note')}${body}`)
+  const answer = await connection.readAnswer()
+  assert.equal(answer.status, 201, answer.text)
+  assert.equal(toLength(answer), 3)
+  await connection.send(ping())
+  assert.equal((await connection.readAnswer()).status, 200, 'the next request begins behind the trailers')
+  connection.leave()
+})
+
+test('a length one less than the body cuts the form, and the last byte is no request', async () => {
+  const form = toForm('hello')
+  const answers = await sendRaw(service.url, `${upload(`Content-Length: ${form.length - 1}`)}${form}`)
+  assert.equal(answers.length, 1)
+  await assertRefused(answers[0] as RawAnswer, 400, 'malformed-request')
+})
+
+test('a length that leaves out only the last line feed changes neither the form nor the next request', async () => {
+  const form = `${toForm('hello')}\r\n`
+  const requests = [upload(`Content-Length: ${form.length - 1}`), form, ping('Connection: close')]
+  assert.deepEqual(toStatuses(await sendRaw(service.url, requests.join(''))), [201, 200])
 })
 
 test('a request that arrives byte by byte is served', async () => {
