@@ -139,7 +139,8 @@ export function checkFraming({ raw }: FastifyRequest): Problem | undefined {
 export function watchConnections(app: FastifyInstance, deps: Deps) {
   app.addHook('onRequest', (request, reply, done) => {
     const socket: TrackedSocket = request.raw.socket
-    // Once for each connection: V8 keeps requests alive, for long, whose socket gets a function of theirs.
+    // A connection gets one function for all of its requests: V8 keeps a request alive for long if its socket has a
+    // function that was made for it.
     if (socket[latestReply] === undefined) closeGently(socket, () => socket[latestReply]?.request.raw)
     socket[latestReply] = reply
     done()

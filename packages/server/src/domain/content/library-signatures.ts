@@ -38,7 +38,7 @@ const laterSignatures = (
   ] as const
 ).map(([at, text]) => ({ at, first: text.charCodeAt(0), second: text.length === 1 ? undefined : text.charCodeAt(1) }))
 
-/** Whether the library file-type may know content with this head. It takes bytes behind the end for zeros. */
+/** Whether the library file-type may know content with this head. The library takes bytes behind the end for zeros. */
 export function mayKnow(head: Buffer): boolean {
   if (isStart[((head[0] ?? 0) << 8) | (head[1] ?? 0)] === 1) return true
   for (const { at, first, second } of laterSignatures) {
