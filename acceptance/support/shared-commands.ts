@@ -4,16 +4,24 @@ import type { Socket } from 'node:net'
 import type { CommandMessage } from './command-process.ts'
 import type { Run } from './run-program.ts'
 
-let shared: CommandProcess | undefined
+const processes = new Map<string, CommandProcess>()
 
 /**
- * Runs a command of the program `mainFile` in the process that the commands of this test file share. Returns undefined
- * while that process runs another command.
+ * Runs a command of the program `mainFile` in the process that its commands share in this test process. Returns
+ * undefined while that process runs another command.
  */
 export function runShared(mainFile: string, message: CommandMessage): Promise<Run> | undefined {
-  if (shared?.isBusy) return undefined
-  shared ??= openCommandProcess(mainFile)
-  return shared.run(message)
+  const shared = processes.get(mainFile) ?? openCommandProcess(mainFile)
+  return shared.isBusy ? undefined : shared.run(message)
+}
+
+/** Reads output that ends with the marks of command-process.ts. Returns undefined while a part of it is on its way. */
+export function readRun(mark: string, out: string, err: string): Run | undefined {
+  if (!out.endsWith(mark) || !err.endsWith(mark)) return undefined
+  const parts = out.split(mark)
+  // The output may also end with the first of its two marks: the exit code follows.
+  if (parts.length !== 3) return undefined
+  return { code: Number(parts[1]), out: parts[0] ?? '', err: err.slice(0, -mark.length) }
 }
 
 type CommandProcess = { isBusy: boolean; run(message: CommandMessage): Promise<Run> }
@@ -26,9 +34,8 @@ function openCommandProcess(mainFile: string): CommandProcess {
   let [out, err] = ['', '']
   let finish: (run: Run) => void = () => {}
   const check = () => {
-    if (!out.endsWith(mark) || !err.endsWith(mark)) return
-    const [text = '', code] = out.split(mark)
-    finish({ code: Number(code), out: text, err: err.slice(0, -mark.length) })
+    const run = readRun(mark, out, err)
+    if (run !== undefined) finish(run)
   }
   child.stdout?.setEncoding('utf8').on('data', (text) => {
     out += text
@@ -38,9 +45,12 @@ function openCommandProcess(mainFile: string): CommandProcess {
     err += text
     check()
   })
+  const kill = () => void child.kill()
+  process.once('exit', kill)
   const ended = new Promise<void>((resolve) => {
     child.once('close', (code) => {
-      shared = undefined
+      processes.delete(mainFile)
+      process.off('exit', kill)
       finish({ code: code ?? 1, out, err })
       resolve()
     })
@@ -76,5 +86,6 @@ function openCommandProcess(mainFile: string): CommandProcess {
         child.send(message, () => {})
       }),
   }
+  processes.set(mainFile, commandProcess)
   return commandProcess
 }
