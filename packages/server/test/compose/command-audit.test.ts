@@ -1,18 +1,17 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Command } from 'commander'
+import { runShared } from '../../../../acceptance/support/shared-commands.ts'
 import { makeProgram } from '../../src/commands/program.ts'
 import { makeAuditLog } from '../../src/database/console/audit-log.ts'
 import { makeVit, writeModel } from '../nsfw/own-model-samples.ts'
 import { testMasterKeyText } from '../support/test-sealer.ts'
 import { openDeliveries, type TestDeliveries } from '../webhooks/deliveries.ts'
-import type { Asked, Ended } from '../webhooks/program-holder.ts'
 
+const program = new URL('../../src/main.ts', import.meta.url).pathname
 const url = 'https://receiver.example.com/in?token=hush'
 const dir = mkdtempSync(join(tmpdir(), 'assay-command-audit-'))
 
@@ -42,13 +41,10 @@ const elsewhere = [
 
 describe('the audit log of operator commands', () => {
   let deliveries: TestDeliveries
-  let holder: ChildProcess
   before(async () => {
     deliveries = await openDeliveries()
-    holder = fork(new URL('../webhooks/program-holder.ts', import.meta.url))
   })
   after(async () => {
-    holder.disconnect()
     await deliveries.close()
     rmSync(dir, { recursive: true, force: true })
   })
@@ -56,9 +52,8 @@ describe('the audit log of operator commands', () => {
   async function run(...args: string[]): Promise<Record<string, string>> {
     const { url: database } = deliveries.stores.database
     const settings = { ASSAY_DATABASE_URL: database, ASSAY_MASTER_KEY: testMasterKeyText, ASSAY_DATA_DIR: dir }
-    const ended = once(holder, 'message')
-    holder.send({ args: [...args, '--json'], settings } satisfies Asked)
-    const { code, out, err } = (await ended)[0] as Ended
+    const message = { args: [...args, '--json'], env: { ...process.env, ...settings } }
+    const { code, out, err } = (await runShared(program, message)) ?? assert.fail('another command runs')
     assert.equal(code, 0, `${args.join(' ')}: ${err}`)
     return JSON.parse(out)
   }

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, fork } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
 import { after, before, describe, test } from 'node:test'
+import type { Run } from '../../../../acceptance/support/run-program.ts'
+import { runShared } from '../../../../acceptance/support/shared-commands.ts'
 import { makeDeliver } from '../../src/domain/webhooks/deliver.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { testMasterKeyText } from '../support/test-sealer.ts'
 import { openDeliveries, type TestDeliveries } from './deliveries.ts'
-import type { Asked, Ended } from './program-holder.ts'
 import { newLoopbackSender, openReceiver } from './receivers.ts'
 
 const program = new URL('../../src/main.ts', import.meta.url).pathname
@@ -16,7 +16,6 @@ const fiveDaysMs = 5 * 24 * 3_600_000
 
 let deliveries: TestDeliveries
 let settings: NodeJS.ProcessEnv
-let holder: ChildProcess
 before(async () => {
   deliveries = await openDeliveries()
   settings = {
@@ -24,22 +23,17 @@ before(async () => {
     ASSAY_MASTER_KEY: testMasterKeyText,
     ASSAY_OUTBOUND_ALLOW: '127.0.0.0/8',
   }
-  holder = fork(new URL('program-holder.ts', import.meta.url))
 })
-after(async () => {
-  holder.disconnect()
-  await deliveries.close()
-})
+after(() => deliveries.close())
 
 /** A command beside the database of this test, allowed to call receivers on this machine. */
-async function run(args: string[], changed: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  const ended = once(holder, 'message')
-  holder.send({ args: ['webhooks', ...args], settings: { ...settings, ...changed } } satisfies Asked)
-  return (await ended)[0]
+function run(args: string[], changed: NodeJS.ProcessEnv = {}): Promise<Run> {
+  const env = { ...process.env, ...settings, ...changed }
+  return runShared(program, { args: ['webhooks', ...args], env }) ?? assert.fail('another command runs')
 }
 
 /** The same by the program itself. */
-function runProgram(...args: string[]): Promise<Ended> {
+function runProgram(...args: string[]): Promise<Run> {
   const env = { ...process.env, ...settings }
   return new Promise((resolve) => {
     execFile(process.execPath, [program, 'webhooks', ...args], { env }, (error, out, err) => {
