@@ -22,9 +22,7 @@ export async function openSetting() {
   const children = openChildren()
   const { dir, startServer, startWorker } = children
   const closers = [children.close]
-  const close = async () => {
-    for (const end of closers.toReversed()) await end()
-  }
+  const close = () => closeAll(closers.toReversed())
   try {
     const target = await openTarget(children)
     closers.push(target.close)
@@ -60,7 +58,11 @@ export async function openTarget({ startService }: Children, version: { name?: s
   const pool = new pg.Pool({ host: join(service.dataDir, 'postgres/run'), user: 'assay', database: 'postgres', max: 2 })
   // The database of a service that is interrupted ends before this pool.
   pool.on('error', () => {})
-  const hold = await openHold({ service, jobs: makeJobStore({ pool, listQueues: () => [] }) })
+  const endPool = () => pool.end()
+  const hold = await openHold({ service, jobs: makeJobStore({ pool, listQueues: () => [] }) }).catch(async (error) => {
+    await endPool()
+    throw error
+  })
   const cpu: Cpu = () => {
     const parts = { service: 0, engine: 0, database: 0 }
     for (const pid of listTree(service.pid)) {
@@ -70,11 +72,18 @@ export async function openTarget({ startService }: Children, version: { name?: s
     }
     return parts
   }
-  const close = async () => {
-    await hold.close()
-    await pool.end()
-  }
+  const close = () => closeAll([hold.close, endPool])
   return { service, pool, hold, cpu, close }
+}
+
+/** Closes one after the other, the rest also when one fails: an open pool or child process keeps the bench running. */
+export async function closeAll(closers: (() => unknown)[]) {
+  const [first, ...rest] = closers
+  try {
+    await first?.()
+  } finally {
+    if (rest.length > 0) await closeAll(rest)
+  }
 }
 
 const readChildren = (pid: number) => sum(listTree(pid).map(readCpuSeconds)) - readCpuSeconds(pid)

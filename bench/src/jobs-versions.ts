@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { openChildren, sum, toMedian, whenIdle } from './children.ts'
 import { checkHeld, drainQueue, fillQueue } from './jobs-drain.ts'
 import type { LoadResult, SubmitJob } from './jobs-load.ts'
-import { openTarget, type Target } from './jobs-setting.ts'
+import { closeAll, openTarget, type Target } from './jobs-setting.ts'
 import type { Row } from './results.ts'
 
 const [warmUp, submits] = [2000, 6000]
@@ -45,8 +45,7 @@ export async function compareVersions(root: string, turns: number): Promise<Row[
       ),
     )
   } finally {
-    for (const target of targets) await target.close()
-    await children.close()
+    await closeAll([...targets.map(({ close }) => close), children.close])
   }
 }
 

@@ -4,6 +4,7 @@ import { checkHeld, drainQueue, fillQueue } from './jobs-drain.ts'
 import type { Times } from './jobs-latency.ts'
 import { openSetting, type Setting } from './jobs-setting.ts'
 import { compareVersions } from './jobs-versions.ts'
+import { toCount } from './malware-options.ts'
 import type { Row } from './results.ts'
 
 const connections = 64
@@ -34,8 +35,9 @@ const floorConnections = 16
  */
 export async function benchJobs(options: string[]): Promise<Row[]> {
   const text = { type: 'string' } as const
-  const { against, turns = '6' } = parseArgs({ args: options, options: { against: text, turns: text } }).values
-  if (against !== undefined) return compareVersions(against, Number(turns))
+  const { against, turns } = parseArgs({ args: options, options: { against: text, turns: text } }).values
+  if (against !== undefined) return compareVersions(against, toCount('turns', turns ?? '6'))
+  if (turns !== undefined) throw new Error('--turns needs --against')
   process.stderr.write(`  ${process.arch}\n`)
   const setting = await openSetting()
   try {
