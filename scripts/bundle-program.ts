@@ -46,10 +46,11 @@ export async function bundleProgram(): Promise<string> {
   const names = { entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' }
   for (const [name, options] of Object.entries(bundles)) {
     const { output } = await program.generate({ ...names, ...options })
-    const dir = join(outDir, name)
-    mkdirSync(dir, { recursive: true })
-    removeOldFiles(dir)
-    for (const file of output) write(join(dir, file.fileName), file.type === 'chunk' ? file.code : file.source)
+    const toFile = (file: (typeof output)[number]): BundleFile =>
+      file.type === 'chunk'
+        ? { name: file.fileName, content: file.code, isEntry: file.isEntry }
+        : { name: file.fileName, content: file.source, isEntry: false }
+    writeBundle(join(outDir, name), output.map(toFile))
   }
   await program.close()
   return outDir
@@ -59,6 +60,16 @@ const nameSource = (code: string, path: string) =>
   code
     .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
     .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
+
+type BundleFile = { name: string; content: string | Uint8Array; isEntry: boolean }
+
+/** Writes the entries last, so that the files that an entry imports are there, also when the build is cut off. */
+export function writeBundle(dir: string, files: BundleFile[]) {
+  mkdirSync(dir, { recursive: true })
+  removeOldFiles(dir)
+  const sorted = files.toSorted((a, b) => Number(a.isEntry) - Number(b.isEntry))
+  for (const { name, content } of sorted) write(join(dir, name), content)
+}
 
 /** Replaces a file in one step: another test run in this repository may be loading it. */
 function write(path: string, content: string | Uint8Array) {
@@ -71,6 +82,9 @@ const keptMs = 24 * 3_600_000
 
 /** Removes files that earlier builds left behind, but none that a test run may still need. */
 function removeOldFiles(dir: string) {
-  for (const path of readdirSync(dir).map((name) => join(dir, name)))
-    if (Date.now() - statSync(path).mtimeMs > keptMs) rmSync(path, { force: true })
+  for (const path of readdirSync(dir).map((name) => join(dir, name))) {
+    // Another test run may remove or rename the file meanwhile.
+    const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? {}
+    if (mtimeMs !== undefined && Date.now() - mtimeMs > keptMs) rmSync(path, { force: true })
+  }
 }

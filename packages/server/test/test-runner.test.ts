@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, test } from 'node:test'
+import { writeBundle } from '../../../scripts/bundle-program.ts'
 
 const repository = new URL('../../../', import.meta.url).pathname
 const dir = mkdtempSync(join(tmpdir(), 'assay-test-runner-'))
@@ -91,4 +101,18 @@ test('a directory for data that the caller has set stays', async () => {
   const { code, output } = await runProgram(['scripts/test.ts', '--unit', unit], { ASSAY_TEST_MEMORY_DIR: memory })
   assert.equal(code, 0, output)
   assert.ok(existsSync(join(memory, 'kept')))
+})
+
+test('a bundle has its entries after all files that they import, and loses old files', () => {
+  const bundle = join(dir, 'bundle')
+  const entry = { name: 'main.js', content: 'main', isEntry: true }
+  assert.throws(() => writeBundle(bundle, [entry, { name: 'missing/part.js', content: 'part', isEntry: false }]))
+  assert.deepEqual(readdirSync(bundle), [])
+
+  writeFileSync(join(bundle, 'old.js'), '')
+  utimesSync(join(bundle, 'old.js'), 0, 0)
+  // A name without a file, as that of a file which another run has just removed.
+  symlinkSync('nothing', join(bundle, 'removed.js'))
+  writeBundle(bundle, [entry, { name: 'part.js', content: 'part', isEntry: false }])
+  assert.deepEqual(readdirSync(bundle).sort(), ['main.js', 'part.js', 'removed.js'])
 })
