@@ -63,6 +63,7 @@ const groupSizes: Partial<Record<Kind, number>> = { unit: 8, database: 4 }
 const ownProcess = new RegExp(
   [
     /\bprocess\.(umask|chdir|exit|exitCode|on|once|emitWarning|cpuUsage|threadCpuUsage|memoryUsage|resourceUsage)\b/,
+    /\bprocess\.(\w+ *=[^=>]|set\w*[ug]id\b|setgroups\b|initgroups\b)/,
     /\bprocess\.env\b[^\n;]*[^=!<>]=[^=>]|\bObject\.assign\(process\b|\bdelete process\b/,
     /\bglobalThis\b|worker_threads|\bgc\b|import \{[^}]*\bmock\b[^}]*\} from 'node:test'/,
   ]

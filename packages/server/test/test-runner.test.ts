@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, test } from 'node:test'
 import { writeBundle } from '../../../scripts/bundle-program.ts'
+import { groupFiles } from '../../../scripts/test-files.ts'
 
 const repository = new URL('../../../', import.meta.url).pathname
 const dir = mkdtempSync(join(tmpdir(), 'assay-test-runner-'))
@@ -101,6 +102,27 @@ test('a directory for data that the caller has set stays', async () => {
   const { code, output } = await runProgram(['scripts/test.ts', '--unit', unit], { ASSAY_TEST_MEMORY_DIR: memory })
   assert.equal(code, 0, output)
   assert.ok(existsSync(join(memory, 'kept')))
+})
+
+test('a file that changes its process has one of its own, and the others of a folder share one', () => {
+  const changes = [
+    "process.execPath = '/none'",
+    "process.title='other'",
+    "process.env.HOME = '/'",
+    'process.setuid?.(1)',
+    'process.setegid(1)',
+    'process.setgroups([])',
+  ]
+  const readers = ["if (process.platform === 'linux') {}", 'process.getuid()', '(process.pid) => 1']
+  const toFile = (text: string, at: number) => ({
+    file: writeTest(`change-${at}.test.mjs`, text),
+    kind: 'unit' as const,
+  })
+  const groups = groupFiles([...readers, ...changes].map(toFile))
+  assert.deepEqual(
+    groups.map(({ files }) => files.length),
+    [readers.length, ...changes.map(() => 1)],
+  )
 })
 
 test('a bundle has its entries after all files that they import, and loses old files', () => {
