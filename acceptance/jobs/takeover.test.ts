@@ -32,8 +32,8 @@ test('a job whose service is killed in the middle is taken over by the next one,
     const clamd = findChild(installation.pid(), 'clamd')
     assert(clamd !== undefined)
     const countRunning = async () => ((await installation.operate('jobs')) as { running: number }).running
-    // The first command starts the process of all commands, which can take seconds. It comes before the stop of clamd, so
-    // that the job is seen while it runs: a clamd that stays silent is taken for one that hangs, and is replaced.
+    // The first command starts the process of all commands, which can take seconds. It comes before the stop of clamd,
+    // so that the job is seen while it runs: a clamd that stays silent is taken for one that hangs, and is replaced.
     assert.equal(await countRunning(), 0)
     // The scan cannot go on from here.
     process.kill(clamd, 'SIGSTOP')
