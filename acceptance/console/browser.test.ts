@@ -60,7 +60,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     const config = join(dir, 'assay.toml')
     writeFileSync(config, trustingEngine)
     service = await startService({
-      ASSAY_DATABASE_URL: database.url.replace('@/', '@localhost/'),
+      ASSAY_DATABASE_URL: database.url,
       ASSAY_OUTBOUND_ALLOW: world,
       ASSAY_CONFIG: config,
     })

@@ -13,8 +13,7 @@ let database: Awaited<ReturnType<typeof openTestDatabase>>
 let service: Service
 before(async () => {
   database = await openTestDatabase()
-  // The URL of a socket has no host, which the settings require; the socket in the query still takes precedence.
-  service = await startService({ ...withoutImages, ASSAY_DATABASE_URL: database.url.replace('@/', '@localhost/') })
+  service = await startService({ ...withoutImages, ASSAY_DATABASE_URL: database.url })
   await database.pool.query('alter table api_keys rename to hidden_keys')
 })
 after(async () => {

@@ -82,6 +82,7 @@ export async function openTcpProxy(target: NetConnectOpts) {
 
 /** Opens a proxy to a database; `url` leads through it. */
 export async function openDatabaseProxy(url: string) {
+  // The URL of a socket has no host, which `URL` requires.
   const parsed = new URL(url.replace('@/', '@localhost/'))
   const socketDir = parsed.searchParams.get('host')
   const proxy = await openTcpProxy(
