@@ -17,12 +17,12 @@ describe('a source of signatures', () => {
   beforeEach(() => database.pool.query('truncate signature_files, signature_sources, revision_work'))
   after(() => database.drop())
 
-  const add = (name = 'feed') =>
+  const add = (everyHours = 24) =>
     sources.addSource({
-      name,
+      name: 'feed',
       url: 'https://example.com/feed.ndb',
       fileName: null,
-      everyHours: 24,
+      everyHours,
       maxMegabytes: 4,
       sha256: null,
       minisignKey: null,
@@ -107,6 +107,28 @@ describe('a source of signatures', () => {
     assert.equal(await sources.removeSource('feed'), false)
     assert.ok(await signatures.removeFile('feed--own.ndb'))
     assert.deepEqual(await listContents(), {})
+  })
+
+  test('is due after its hours, one hour after a failure, and never again with 0 hours', async () => {
+    const results: [everyHours: number, afterUpdate: number | null, afterFailure: number | null][] = [
+      [12, 12, 1],
+      [0, null, null],
+    ]
+    const readHours = async () => {
+      const hours = `round(extract(epoch from next_at - now()) / 3600)::float8 as hours`
+      return (await database.pool.query(`select ${hours} from signature_sources`)).rows[0]?.hours
+    }
+    for (const [everyHours, afterUpdate, afterFailure] of results) {
+      assert.ok(await add(everyHours))
+      assert.ok(await sources.recordSet(await claim(), newSet({})), 'the first update is due at once')
+      assert.equal(await readHours(), afterUpdate)
+      assert.ok(await sources.recordUnchanged(await claim('feed')))
+      assert.equal(await readHours(), afterUpdate)
+      assert.ok(await sources.recordFailure(await claim('feed'), 'failed'))
+      assert.equal(await readHours(), afterFailure)
+      assert.equal(await sources.claim(60_000), undefined)
+      assert.ok(await sources.removeSource('feed'))
+    }
   })
 
   test('is due again when the operator releases a signature meanwhile', async () => {
