@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { setImmediate as waitForTurn } from 'node:timers/promises'
 import type { Content } from '../domain/content/content.ts'
 import type { Digests } from '../runtime/digest-thread.ts'
 import type { DigestThreads } from '../runtime/digest-threads.ts'
@@ -20,7 +22,7 @@ export type LargeDeps = {
   ownsMemory?: boolean | undefined
   accountId?: string | null | undefined
   expectedBytes?: number | undefined
-  /** Recognizes repeats in memory, whose SHA-1 is left out. Without it, the SHA-1 is always computed. */
+  /** Recognizes repeats in memory, whose SHA-1 is known. Without it, the SHA-1 is always computed. */
   recentHeads?: RecentHeads | undefined
   /** Undefined for content that always goes to a file. */
   blocks: { pool: BlockPool; memory: MemoryBudget } | undefined
@@ -53,7 +55,7 @@ export function makeLargeWriter(deps: LargeDeps) {
       const batch = filled
       filled = []
       if (sink.isInMemory()) guess ??= guessRepeat(deps, batch[0])
-      const hashed = await digest.update(batch, { isLast: isEnding, wantsSha1: guess?.isRepeat !== true })
+      const hashed = await digest.update(batch, { isLast: isEnding, wantsSha1: guess?.expected === undefined })
       digests = hashed.digests
       for (const piece of hashed.pieces) {
         waitingBytes -= piece.length
@@ -111,8 +113,9 @@ export function makeLargeWriter(deps: LargeDeps) {
       isEnding = true
       start()
       await waitUntilIdle()
-      const content = await sink.finish(bytes, digests as Digests)
-      guess?.note(content.sha256)
+      const { sha1, sha256 } = digests as Digests
+      const content = await addSha1(await sink.finish(bytes, sha256), sha1, guess?.expected)
+      guess?.note(content)
       return content
     },
     async abort() {
@@ -124,6 +127,33 @@ export function makeLargeWriter(deps: LargeDeps) {
       await sink.abort()
     },
   }
+}
+
+type WithoutSha1 = Omit<Content, 'sha1'> | Omit<StoredContent, 'sha1'>
+
+/** Adds the SHA-1 that the thread computed, or that of the expected content, or computes it where another one came. */
+async function addSha1(
+  content: WithoutSha1,
+  computed: string | undefined,
+  expected: ReturnType<RecentHeads>['expected'],
+): Promise<Content | StoredContent> {
+  const known = computed ?? (expected?.sha256 === content.sha256 ? expected.sha1 : undefined)
+  try {
+    return Object.assign(content, { sha1: known ?? (await computeSha1(content)) })
+  } catch (error) {
+    await content.release()
+    throw error
+  }
+}
+
+/** Hashes piece by piece, so that other requests have their turn in between. */
+async function computeSha1({ read }: WithoutSha1): Promise<string> {
+  const sha1 = createHash('sha1')
+  for await (const piece of read()) {
+    sha1.update(piece)
+    await waitForTurn()
+  }
+  return sha1.digest('hex')
 }
 
 const guessRepeat = ({ recentHeads, expectedBytes = 0, accountId }: LargeDeps, head: Buffer = Buffer.alloc(0)) =>
@@ -181,16 +211,16 @@ function makeSink(deps: LargeDeps) {
       kept.push(hashed)
       if (file !== undefined) await moveToFile(file)
     },
-    async finish(bytes: number, digests: Digests): Promise<Content | StoredContent> {
+    async finish(bytes: number, sha256: string): Promise<WithoutSha1> {
       for (const memory of shared.splice(0)) freeMemory(memory)
       if (file !== undefined) {
         await moveToFile(file)
-        return file.finish(bytes, digests)
+        return file.finish(bytes, sha256)
       }
       const all = kept
       kept = []
       const { blockBytes } = blocks
-      return newBlockContent(all, { blockBytes, bytes, digests }, (released) => released.forEach(blocks.recycle))
+      return newBlockContent(all, { blockBytes, bytes, sha256 }, (released) => released.forEach(blocks.recycle))
     },
     async abort() {
       for (const piece of kept.splice(0)) blocks.recycle(piece)

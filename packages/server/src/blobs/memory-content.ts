@@ -1,7 +1,6 @@
 import { hash, subtle } from 'node:crypto'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/content.ts'
-import type { Digests } from '../runtime/digest-thread.ts'
 
 /** The part of the budget that one account may take: content of others must find memory too. */
 const accountPart = 3 / 4
@@ -150,16 +149,16 @@ class MemoryContent implements Content {
 /** Content in blocks of `blockBytes`, of which the last one may be shorter. */
 export function newBlockContent(
   all: Buffer[],
-  { blockBytes, bytes, digests }: { blockBytes: number; bytes: number; digests: Digests },
+  { blockBytes, bytes, sha256 }: { blockBytes: number; bytes: number; sha256: string },
   onRelease: (blocks: Buffer[]) => void,
-): Content {
+): Omit<Content, 'sha1'> {
   let blocks: Buffer[] | undefined = all
   const getBlocks = () => {
     if (blocks === undefined) throw new Error('The content was released')
     return blocks
   }
-  const content: Content & { whole: Buffer | undefined } = {
-    ...digests,
+  const content: Omit<Content, 'sha1' | 'whole'> & { whole: Buffer | undefined } = {
+    sha256,
     bytes,
     head: all[0]?.subarray(0, headBytes) ?? Buffer.alloc(0),
     isInMemory: true,

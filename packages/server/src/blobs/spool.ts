@@ -1,7 +1,6 @@
 import { buffer } from 'node:stream/consumers'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/content.ts'
-import type { Digests } from '../runtime/digest-thread.ts'
 import { freeBuffer } from '../runtime/free-buffer.ts'
 import type { SealedWriter } from './sealed-file.ts'
 
@@ -33,14 +32,14 @@ export function makeSpool(createFile: () => Promise<SealedWriter>) {
       keepHead(piece)
       return (file as SealedWriter).write(piece)
     },
-    async finish(bytes: number, digests: Digests): Promise<StoredContent> {
+    async finish(bytes: number, sha256: string): Promise<Omit<StoredContent, 'sha1'>> {
       await opening
       const { isLocal, finish } = file as SealedWriter
       const sealed = await finish(bytes)
       const first = isLocal ? await buffer(sealed.read(0, Math.min(headBytes, bytes))) : head?.subarray(0, headLength)
       let removed: Promise<void> | undefined
       return {
-        ...digests,
+        sha256,
         bytes,
         head: first ?? Buffer.alloc(0),
         isInMemory: false,

@@ -7,10 +7,8 @@ import { describe, type TestContext, test } from 'node:test'
 import { openContentStore } from '../../src/blobs/content-store.ts'
 import { makeBlockPool, makeMemoryBudget } from '../../src/blobs/memory-content.ts'
 import { makeRecentHeads } from '../../src/blobs/recent-heads.ts'
-import type { Content } from '../../src/domain/content/content.ts'
-import { type Describer, makeDescriber } from '../../src/domain/content/media-type.ts'
-import type { ContentStore, ContentWriter } from '../../src/domain/ports/content-store.ts'
-import { makeDigestThreads } from '../../src/runtime/digest-threads.ts'
+import type { ContentWriter } from '../../src/domain/ports/content-store.ts'
+import { type DigestThreads, makeDigestThreads } from '../../src/runtime/digest-threads.ts'
 import { newTestDir } from './test-dir.ts'
 
 const blockBytes = 256 * 1024
@@ -39,6 +37,24 @@ async function write(writer: ContentWriter, bytes: number, nextChunk: () => numb
     await writer.write(chunk)
     at += length
   }
+}
+
+/** Returns a function that tells whether the next content has its SHA-1 computed in a thread. */
+function watchSha1(threads: DigestThreads) {
+  const open = threads.open
+  let computesSha1: boolean | undefined
+  threads.open = () => {
+    threads.open = open
+    const digest = open()
+    return {
+      drop: digest.drop,
+      update(pieces, options) {
+        computesSha1 ??= options.wantsSha1
+        return digest.update(pieces, options)
+      },
+    }
+  }
+  return () => computesSha1
 }
 
 describe('large content', () => {
@@ -71,8 +87,7 @@ describe('large content', () => {
           const content = await writer.finish()
           const expected = clear.subarray(0, bytes)
           assert.equal(content.isInMemory, Math.ceil(bytes / blockBytes) <= budget, `${bytes} bytes`)
-          const { hashes } = await makeDescriber({ entries: 0 })(content, null)
-          assert.deepEqual(hashes, { hash_sha1: hash('sha1', expected), hash_sha256: hash('sha256', expected) })
+          assert.deepEqual([content.sha1, content.sha256], [hash('sha1', expected), hash('sha256', expected)])
           assert.ok((await buffer(content.read())).equals(expected))
           const [from, to] = [randomInt(bytes), randomInt(bytes)].toSorted((a, b) => a - b) as [number, number]
           assert.ok((await buffer(content.read(from, to))).equals(expected.subarray(from, to)), `${from} to ${to}`)
@@ -86,61 +101,44 @@ describe('large content', () => {
 
   describe('that begins like recent content', () => {
     const bytes = 3 * blockBytes + 1
-    const known = makeDescriber({ entries: 10 })
-    const unknown = makeDescriber({ entries: 0 })
-    const receive = async (store: ContentStore, { length = bytes, accountId = 'a', expectedBytes = bytes } = {}) => {
+    /** Receives content, checks its hashes, and tells whether its SHA-1 was computed while it arrived. */
+    async function receive(
+      { store, threads }: ReturnType<typeof openStore>,
+      { length = bytes, accountId = 'a', expectedBytes = bytes, isInMemory = true } = {},
+    ) {
+      const computesSha1 = watchSha1(threads)
       const writer = store.newWriter({ accountId, expectedBytes })
       await write(writer, length, () => 65_536)
-      return writer.finish()
-    }
-    /** Tells whether the content was taken for a repeat, after a check of its hashes. */
-    const isTakenForRepeat = async (content: Content, describeContent: Describer, length = bytes) => {
+      const content = await writer.finish()
       const expected = clear.subarray(0, length)
-      const { hashes } = await describeContent(content, 'a')
-      assert.deepEqual(hashes, { hash_sha1: hash('sha1', expected), hash_sha256: hash('sha256', expected) })
+      assert.deepEqual([content.sha1, content.sha256], [hash('sha1', expected), hash('sha256', expected)])
+      assert.equal(content.isInMemory, isInMemory)
       await content.release()
-      return content.sha1 === undefined
+      return computesSha1()
     }
 
-    test('is taken for a repeat if account and expected size are the same, until its end differs', async (t) => {
-      const { store } = openStore(t, 8)
-      assert.equal(await isTakenForRepeat(await receive(store), known), false)
-      assert.equal(await isTakenForRepeat(await receive(store), known), true)
-      assert.equal(await isTakenForRepeat(await receive(store, { accountId: 'b' }), known), false)
-      assert.equal(await isTakenForRepeat(await receive(store, { expectedBytes: bytes + 1 }), known), false)
+    test('is hashed with SHA-256 alone if account and expected size are the same, until its end differs', async (t) => {
+      const opened = openStore(t, 8)
+      assert.equal(await receive(opened), true)
+      assert.equal(await receive(opened), false)
+      assert.equal(await receive(opened), false)
+      assert.equal(await receive(opened, { accountId: 'b' }), true)
+      assert.equal(await receive(opened, { expectedBytes: bytes + 1 }), true)
       const length = bytes + 1
-      assert.equal(await isTakenForRepeat(await receive(store, { length }), known, length), true)
-      assert.equal(await isTakenForRepeat(await receive(store, { length }), known, length), false)
-      assert.equal(await isTakenForRepeat(await receive(store), known), false)
+      assert.equal(await receive(opened, { length }), false)
+      assert.equal(await receive(opened, { length }), true)
+      assert.equal(await receive(opened), true)
     })
 
-    test('is still taken for a repeat after one that came before the first was described', async (t) => {
-      const { store } = openStore(t, 16)
-      const [first, second] = [await receive(store), await receive(store)]
-      await isTakenForRepeat(second, unknown)
-      await isTakenForRepeat(first, unknown)
-      assert.equal(await isTakenForRepeat(await receive(store), known), true)
-    })
-
-    test('is still taken for a repeat after one whose description was forgotten', async (t) => {
-      const { store } = openStore(t, 8)
-      await isTakenForRepeat(await receive(store), unknown)
-      assert.equal(await isTakenForRepeat(await receive(store), unknown), true)
-      assert.equal(await isTakenForRepeat(await receive(store), unknown), true)
-    })
-
-    test('is not taken for a repeat when it goes to a file from its first byte', async (t) => {
-      const { store } = openStore(t, 0)
-      for (let n = 0; n < 3; n++) assert.equal(await isTakenForRepeat(await receive(store), known), false)
+    test('gets its SHA-1 while it arrives when it goes to a file from its first byte', async (t) => {
+      const opened = openStore(t, 0)
+      for (let n = 0; n < 3; n++) assert.equal(await receive(opened, { isInMemory: false }), true)
     })
 
     test('gets the right hashes if it moves to a file after it was taken for a repeat', async (t) => {
-      const { store } = openStore(t, 5)
-      const length = clear.length
-      await isTakenForRepeat(await receive(store), known)
-      const content = await receive(store, { length })
-      assert.equal(content.isInMemory, false)
-      assert.equal(await isTakenForRepeat(content, known, length), true)
+      const opened = openStore(t, 6)
+      assert.equal(await receive(opened), true)
+      assert.equal(await receive(opened, { length: clear.length, isInMemory: false }), false)
     })
   })
 

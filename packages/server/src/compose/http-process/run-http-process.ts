@@ -103,7 +103,7 @@ async function openServer(settings: ProcessSettings, deps: Deps) {
   const { config, count, endsWithClient } = settings
   const { log } = logs
   const { creditGate } = config
-  const describe = makeDescriber({ entries: countDescriptions(settings) })
+  const describe = makeDescriber({ entries: countRemembered(settings) })
   const contents = await openContents(settings, deps)
   const app = await makeHttpServer({
     ...makeRemoteUseCases({ link, shared, describe, creditGate, endsWithClient }),
@@ -134,8 +134,8 @@ async function openServer(settings: ProcessSettings, deps: Deps) {
   return app
 }
 
-/** The descriptions of content that this process remembers: its part of those of the whole service. */
-const countDescriptions = ({ config, count }: ProcessSettings) => Math.ceil(config.verdictCache / count)
+/** Counts the contents that this process remembers: its part of those of the whole service. */
+const countRemembered = ({ config, count }: ProcessSettings) => Math.ceil(config.verdictCache / count)
 
 /** Opens the store of content that is being scanned. The main process stores the content of background jobs. */
 async function openContents(settings: ProcessSettings, { metrics, closers }: Deps) {
@@ -146,7 +146,7 @@ async function openContents(settings: ProcessSettings, { metrics, closers }: Dep
   const threads = makeDigestThreads()
   closers.add(threads.close)
   const disk = await openDiskSpace({ dir: dataDir, reserveBytes: config.diskReserve * megabyte })
-  const recentHeads = makeRecentHeads({ entries: countDescriptions(settings) })
+  const recentHeads = makeRecentHeads({ entries: countRemembered(settings) })
   const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads, recentHeads })
   closers.add(contents.close)
   return contents

@@ -12,11 +12,8 @@ export type Content = {
   readonly bytes: number
   /** The first bytes, at most `headBytes`, for type detection. */
   readonly head: Buffer
-  /**
-   * The SHA-1 of the whole content, in lower-case hex. Undefined if the content was taken for a repeat, whose
-   * description is remembered by its SHA-256; `makeDescriber` computes it where that was a mistake.
-   */
-  readonly sha1: string | undefined
+  /** The hashes of the whole content, in lower-case hex. */
+  readonly sha1: string
   readonly sha256: string
   /** Chunks that `read` yields are parts of the content then. Otherwise they belong to the reader, who may free them. */
   readonly isInMemory: boolean

@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-import { setImmediate as waitForTurn } from 'node:timers/promises'
 import { fileTypeFromBuffer } from 'file-type'
 import { newCache } from '../new-cache.ts'
 import { findBinaryKind, findZipKind } from './binary-kind.ts'
@@ -86,21 +84,10 @@ export function makeDescriber({ entries }: { entries: number }) {
     const cached = cache?.get(key)
     if (cached !== undefined) return cached
     const contentType = await findMediaType(content.head, content.bytes)
-    const sha1 = content.sha1 ?? (await computeSha1(content))
-    const description = { contentType, hashes: { hash_sha1: sha1, hash_sha256: content.sha256 } }
+    const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
     cache?.set(key, description)
     return description
   }
 }
 
 export type Describer = ReturnType<typeof makeDescriber>
-
-/** Hashes piece by piece, so that other requests have their turn in between. */
-async function computeSha1(content: Content): Promise<string> {
-  const sha1 = createHash('sha1')
-  for await (const piece of content.read()) {
-    sha1.update(piece)
-    await waitForTurn()
-  }
-  return sha1.digest('hex')
-}
