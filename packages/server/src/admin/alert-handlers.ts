@@ -126,17 +126,24 @@ async function test({ alerts, send, throttle, clock }: AlertHandlerDeps, account
     channels.find((one) => one.id === id),
     'channel',
   )
+  const { target } = channel
+  if (target === null) throw new Problem({ kind: 'conflict', detail: notOpened })
   if (accountId !== null) {
-    if (channel.kind === 'email' && !(await alerts.isMemberEmail(accountId, channel.target))) {
+    if (channel.kind === 'email' && !(await alerts.isMemberEmail(accountId, target))) {
       throw new Problem({ kind: 'conflict', detail: 'This is not the email address of a member of this account.' })
     }
     await throttle.begin([toAlertTestSubject(accountId)])
   }
   const text = 'This is a test. Alerts that you have chosen arrive here.'
-  const failure = await send(channel, { id: newId(), state: 'test', topic: null, text, since: clock.now() })
+  const failure = await send(
+    { ...channel, target },
+    { id: newId(), state: 'test', topic: null, text, since: clock.now() },
+  )
   await call.audit('alert.test', id)
   return { delivered: failure === null, detail: failure ?? 'The test message was accepted.' }
 }
+
+const notOpened = 'The address of this channel cannot be opened with the master key. Remove it and add it again.'
 
 const toView = (channel: StoredChannel): ChannelView => ({
   id: channel.id,
@@ -146,8 +153,10 @@ const toView = (channel: StoredChannel): ChannelView => ({
   threats_per_hour: channel.threatsPerHour,
   created_at: channel.createdAt.toISOString(),
   sent_at: channel.sentAt?.toISOString() ?? null,
-  failure: channel.failure,
+  failure: channel.target === null ? notOpened : channel.failure,
 })
 
-const toShownTarget = ({ kind, target }: Pick<StoredChannel, 'kind' | 'target'>) =>
-  kind === 'email' ? target : new URL(target).host
+function toShownTarget({ kind, target }: Pick<StoredChannel, 'kind' | 'target'>): string {
+  if (target === null) return 'unreadable address'
+  return kind === 'email' ? target : new URL(target).host
+}

@@ -20,12 +20,11 @@ export function makeAlertChannels({ pool, sealer }: { pool: Pool; sealer: Sealer
         [accountId],
       )
       return Promise.all(
-        rows.map(async ({ createdAt, sentAt, failure, ...row }) => ({
-          ...(await openChannel(sealer, row)),
-          createdAt,
-          sentAt,
-          failure,
-        })),
+        rows.map(async ({ createdAt, sentAt, failure, ...row }) => {
+          const { email: _email, sealed: _sealed, ...fields } = row
+          const channel = await openChannel(sealer, row).catch(() => ({ ...fields, target: null, secret: null }))
+          return { ...channel, createdAt, sentAt, failure }
+        }),
       )
     },
 

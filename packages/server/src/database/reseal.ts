@@ -146,16 +146,19 @@ async function resealMembers(client: PoolClient, { reseal, newWebhookSecret }: R
   return rows.length
 }
 
-/** A channel whose address is lost is removed; somebody adds it again. */
-async function resealAlertChannels(client: PoolClient, { reseal }: Resealing) {
+/** An address that does not open stays, and the console tells its owner. With a lost key, its channel is removed. */
+async function resealAlertChannels(client: PoolClient, { reseal, newWebhookSecret }: Resealing) {
   const rows = await listRows<{ id: string; sealed: Buffer }>(
     client,
     'select id, sealed from alert_channels where sealed is not null order by id',
   )
   for (const { id, sealed } of rows) {
     const resealed = reseal(sealed, alertChannelOf(id))
-    if (resealed === undefined) await changeRows(client, 'delete from alert_channels where id = $1', [id])
-    else await changeRows(client, 'update alert_channels set sealed = $2 where id = $1', [id, resealed])
+    if (resealed !== undefined) {
+      await changeRows(client, 'update alert_channels set sealed = $2 where id = $1', [id, resealed])
+    } else if (newWebhookSecret !== undefined) {
+      await changeRows(client, 'delete from alert_channels where id = $1', [id])
+    }
   }
 }
 

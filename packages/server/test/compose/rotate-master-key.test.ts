@@ -172,6 +172,17 @@ describe('a rotation of the master key', () => {
     await old.close()
   })
 
+  test('keeps a channel of alerts that does not open, for its owner to remove', async () => {
+    const old = await openInstallation()
+    await old.pool.query(`update alert_channels set sealed = '\\x00'`)
+    await old.rotate()
+    const stores = await old.reopen()
+    const [channel, ...others] = await stores.alerts.listChannels(null)
+    assert.deepEqual([channel?.target, channel?.topics, others], [null, ['disk'], []])
+    await stores.close()
+    await old.close()
+  })
+
   test('with a lost key creates new webhook secrets, removes authenticator apps and channels of alerts, and leaves the jobs to fail', async () => {
     const old = await openInstallation()
     const before = await old.stores.accounts.listWebhookSecrets(old.accountId)

@@ -15,7 +15,13 @@ export type AlertChannel = {
   threatsPerHour: number
 }
 
-export type StoredChannel = AlertChannel & { createdAt: Date; sentAt: Date | null; failure: string | null }
+export type StoredChannel = Omit<AlertChannel, 'target'> & {
+  /** Null if the address does not open with the master key: the channel can only be changed or removed. */
+  target: string | null
+  createdAt: Date
+  sentAt: Date | null
+  failure: string | null
+}
 
 /** A condition that a channel wants to hear of. */
 export type AlertCondition = {
