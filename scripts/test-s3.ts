@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CreateBucketCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 import { findFreePort } from '../acceptance/support/free-port.ts'
+import { installPackages } from '../acceptance/support/install-packages.ts'
 
 const stores = ['account', 'container', 'object'] as const
 const servers = ['memcached', ...stores, 'proxy'] as const
@@ -32,23 +33,12 @@ export function lacksTestS3(): string | false {
  * packages from starting services.
  */
 function installSwift() {
-  if (isInstalled() || process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get')) return
+  if (isInstalled() || process.getuid?.() !== 0) return
   const policy = '/usr/sbin/policy-rc.d'
   const isTemporary = !existsSync(policy)
   if (isTemporary) writeFileSync(policy, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
   try {
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    const options = ['-y', '-q', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=60']
-    const install = () =>
-      spawnSync('/usr/bin/apt-get', ['install', ...options, ...servers.map(toPackage)], {
-        env,
-        stdio: 'ignore',
-        timeout: 180_000,
-      }).status === 0
-    if (install()) return
-    // A fresh container has no package lists.
-    spawnSync('/usr/bin/apt-get', ['update', '-q'], { env, stdio: 'ignore', timeout: 60_000 })
-    install()
+    installPackages(servers.map(toPackage))
   } finally {
     if (isTemporary) rmSync(policy, { force: true })
   }

@@ -1,10 +1,10 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { dataRoot } from '../acceptance/support/data-root.ts'
+import { installPackages, installPackagesMeanwhile } from '../acceptance/support/install-packages.ts'
 import { startService } from '../acceptance/support/start-service.ts'
 import { openEmbedded } from '../packages/server/src/database/embedded/open-embedded.ts'
 import { newClosers } from '../packages/server/src/runtime/closers.ts'
@@ -154,8 +154,9 @@ async function listAllRuns(): Promise<TestRun[]> {
     // The service installs ClamAV on a fresh machine, and tests of all kinds use ClamAV.
     if (!hasPrograms()) installed = embedded.then(installPrograms).then(() => env)
     const byKind = { unit: installed, engine: installed, database: embedded, service: embedded }
+    // The environment may install S3 first: languages hold the lock of apt for minutes.
     const languages = requested.some(({ file }) => file === languagesFile)
-      ? installed.then(installLanguages).then(() => embedded)
+      ? embedded.then(() => installed.then(installLanguages)).then(() => embedded)
       : embedded
     const toEnv = (files: string[], kind: Kind) => (files.includes(languagesFile) ? languages : byKind[kind])
     runs.push(...toGroups(requested).map(({ files, kind }) => ({ files, env: toEnv(files, kind) })))
@@ -247,13 +248,11 @@ function hasPrograms(): boolean {
 /** Installs the languages of the samples, while other tests run. Samples of a language that is missing are skipped. */
 async function installLanguages() {
   const isThere = ['go', 'java', 'mcs', 'php', 'ruby'].every((name) => existsSync(`/usr/bin/${name}`))
-  if (isThere || process.getuid?.() !== 0) return
+  if (isThere) return
   const mono = ['mono-mcs', 'mono-runtime', 'libmono-system-net-http4.0-cil']
   const packages = ['golang-go', 'php-cli', 'php-curl', 'ruby', 'default-jdk-headless', ...mono]
   const serialization = 'libmono-system-runtime-serialization4.0-cil'
-  const options = ['install', '-y', '-q', '--no-install-recommends', ...packages, serialization]
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  await promisify(execFile)('/usr/bin/apt-get', options, { timeout: 300_000, env }).catch(() => {})
+  await installPackagesMeanwhile([...packages, serialization])
 }
 
 /**
@@ -262,9 +261,8 @@ async function installLanguages() {
  * Prometheus, curl and Python. Without root the tests that use a missing program are skipped.
  */
 function installPrograms() {
-  if (process.getuid?.() !== 0) return
   const scanners = ['clamav', 'clamav-testfiles', 'clamdscan', 'c-icap', 'libc-icap-mod-virus-scan']
-  const packages = [
+  installPackages([
     ...scanners,
     'pgbouncer',
     'nginx-light',
@@ -277,8 +275,5 @@ function installPrograms() {
     'python3-requests',
     'zbar-tools',
     'prometheus',
-  ]
-  const options = ['install', '-y', '-q', '--no-install-recommends', ...packages]
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  spawnSync('/usr/bin/apt-get', options, { stdio: 'ignore', timeout: 180_000, env })
+  ])
 }

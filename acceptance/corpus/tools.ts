@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { installPackages } from '../support/install-packages.ts'
 
 /** Programs that make or extract samples, and the Debian packages that contain them. */
 const packages: Record<string, string> = {
@@ -94,39 +95,18 @@ const pythonModule = { path: '/usr/lib/python3/dist-packages/olefile', package: 
 
 /** Installs the programs that make samples and those that extract them. */
 export function installAllTools() {
-  install(() => [
-    ...listMissing(Object.keys(packages)),
-    ...(existsSync(pythonModule.path) ? [] : [pythonModule.package]),
-  ])
+  const missing = listMissing(Object.keys(packages))
+  installPackages(existsSync(pythonModule.path) ? missing : [...missing, pythonModule.package])
 }
 
 /** Installs programs. */
 export function installTools(programs: readonly string[]) {
-  install(() => listMissing(programs))
+  installPackages(listMissing(programs))
 }
 
 const listMissing = (programs: readonly string[]) => [
   ...new Set(programs.flatMap((program) => (findTool(program) === undefined ? (packages[program] ?? []) : []))),
 ]
-
-/** Installs the missing packages as root. Does nothing for other users: their forms are skipped. */
-function install(listPackages: () => string[]) {
-  if (process.getuid?.() !== 0 || !existsSync('/usr/bin/apt-get') || listPackages().length === 0) return
-  const runApt = (program: string, ...args: string[]) => {
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C.UTF-8' }
-    return spawnSync(`/usr/bin/${program}`, args, { stdio: ['ignore', 'pipe', 'ignore'], timeout: 300_000, env })
-  }
-  // apt-get installs nothing when it does not know one of the packages.
-  const listKnown = () =>
-    runApt('apt-cache', 'show', '--no-all-versions', ...listPackages())
-      .stdout.toString()
-      .split('\n')
-      .flatMap((line) => /^Package: (.+)$/.exec(line)?.[1] ?? [])
-  // A machine that has never asked for the lists of packages knows few or none.
-  if (listKnown().length < listPackages().length) runApt('apt-get', 'update', '-q')
-  const options = ['-y', '-q', '--no-install-recommends', '-o', 'DPkg::Lock::Timeout=120']
-  runApt('apt-get', 'install', ...options, ...listKnown())
-}
 
 /** Runs a program that makes a sample, and returns its output. Throws when it fails. */
 export function run(program: string, args: string[], options: { cwd?: string; input?: Buffer; env?: object } = {}) {

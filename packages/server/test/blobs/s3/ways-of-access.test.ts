@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import dns from 'node:dns'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { before, describe, type TestContext, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { joinTestS3, lacksTestS3, type TestS3 } from '../../../../../scripts/test-s3.ts'
 import { checkStore } from '../../../src/blobs/s3/check-store.ts'
@@ -21,6 +21,7 @@ describe('a store', { skip: lacksTestS3() }, () => {
   before(async () => {
     store = await joinTestS3()
   })
+  after(() => store.close())
 
   /** Sets variables of the environment for the test. */
   function setEnvironment(t: TestContext, variables: Record<string, string>) {
