@@ -75,12 +75,15 @@ function toConvolution(layer: Convolution): Added {
   const { name, input, kernel, isDepthwise, factors, bias, stride, padding, activation } = layer
   const { shape, values } = toKernelOrder(
     layer,
-    Float32Array.from(toValues(kernel)),
+    new Float32Array(toValues(kernel)),
     new Float32Array(kernel.bytes.length),
   )
   const [channels = 0, , height = 0, width = 0] = shape
   const perChannel = values.length / channels
-  const folded = values.map((value, i) => value * (factors[Math.floor(i / perChannel)] as number))
+  for (const [channel, factor] of factors.entries()) {
+    const end = (channel + 1) * perChannel
+    for (let i = channel * perChannel; i < end; i++) values[i] = (values[i] as number) * factor
+  }
   const linear = activation === 'none' ? name : `${name}:linear`
   const attributes = {
     kernel_shape: [height, width],
@@ -89,7 +92,7 @@ function toConvolution(layer: Convolution): Added {
     auto_pad: autoPads[padding],
   }
   const tensors: Tensor[] = [
-    { name: `${name}:kernel`, shape, values: folded },
+    { name: `${name}:kernel`, shape, values },
     { name: `${name}:bias`, shape: [channels], values: Float32Array.from(bias) },
   ]
   const nodes: Node[] = [
@@ -117,7 +120,7 @@ export function toDense({ name, input, kernel, bias, activation }: Dense): Added
   return {
     nodes,
     tensors: [
-      { name: `${name}:kernel`, shape: kernel.shape, values: Float32Array.from(toValues(kernel)) },
+      { name: `${name}:kernel`, shape: kernel.shape, values: new Float32Array(toValues(kernel)) },
       { name: `${name}:bias`, shape: [bias.length], values: Float32Array.from(bias) },
     ],
   }
