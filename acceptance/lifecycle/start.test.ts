@@ -9,7 +9,7 @@ import { newZip } from '../support/archives.ts'
 import { makeAdmin } from '../support/console.ts'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProcesses, killAll } from '../support/processes.ts'
-import { programFile, runAlone } from '../support/run-program.ts'
+import { findProgramFile, runAlone } from '../support/run-program.ts'
 import { toVerdict, uploadTo } from '../support/scanning.ts'
 import { type Service, startService, withoutImages } from '../support/start-service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -21,6 +21,7 @@ const [setpriv = '', ...setprivOptions] = asNobody
 /** Tells whether root runs the tests, and the user `nobody` has this permission for the file. */
 const isAllowedToNobody = (permission: '-r' | '-w', file: string) =>
   isRoot() && spawnSync(setpriv, [...setprivOptions, 'test', permission, file]).status === 0
+const programFile = findProgramFile('serve')
 const dirs: string[] = []
 after(() => dirs.forEach((dir) => void rmSync(dir, { recursive: true, force: true })))
 
@@ -39,35 +40,15 @@ function newPreparedSettings() {
   return settings
 }
 
+/** For services that scan nothing: in test mode no engine starts. */
+const inTestMode = { options: ['--test'] }
+
 const ping = async (service: Service, apiKey = service.apiKey) =>
   (await fetch(`${service.url}/v1/ping`, { headers: { 'x-api-key': apiKey } })).status
 
 /** The kernel ends processes of a sandbox a moment after the process that started it. */
 const waitForNoProcesses = (dataDir: string) =>
   waitUntil('all processes of the service to end', () => findProcesses(dataDir).length === 0)
-
-test('the first start prints a key that works, and later starts do not print it', async (t) => {
-  const settings = newSettings()
-  chmodSync(dirname(settings.ASSAY_DATA_DIR), 0o700)
-  const first = await startService(settings)
-  const { apiKey } = first
-  assert.equal(await ping(first), 200)
-  await t.test(
-    'the database of root runs as another user, even below a directory that only root can enter',
-    {
-      skip: !isRoot(),
-    },
-    () => {
-      const owners = findProcesses(`${settings.ASSAY_DATA_DIR}/postgres/cluster`).map(readOwner)
-      assert.ok(owners.length > 0 && owners.every((uid) => uid !== 0))
-    },
-  )
-  await first.stop('SIGINT')
-  const second = await startService(settings)
-  assert.equal(second.apiKey, undefined)
-  assert.equal(await ping(second, apiKey), 200)
-  await second.stop()
-})
 
 test('a service with a given key prints no secret, and stops when nothing reads its output', async () => {
   const key = 'operators-own-key'
@@ -90,6 +71,28 @@ test('a service with a given key prints no secret, and stops when nothing reads 
   service.kill('SIGTERM')
   await waitUntil('the service to end', () => end !== undefined).finally(() => service.kill('SIGKILL'))
   assert.equal(end, 0)
+})
+
+test('the first account has the key that the operator configured, and commands print the other secrets', async () => {
+  const key = 'operators-own-key'
+  const service = await startService({ ...newPreparedSettings(), ASSAY_BOOTSTRAP_KEY: key }, 'kept', inTestMode)
+  assert.equal(await ping(service, key), 200)
+  const { apiKey, webhookSecret, consoleLink } = service
+  assert.deepEqual([apiKey, webhookSecret, consoleLink], [undefined, undefined, undefined])
+  const [account] = (await service.operate('accounts', 'list')) as { id: string }[]
+  const shown = await service.operate('webhooks', 'show-secret', '--account', account?.id ?? '')
+  assert.match((shown as { webhook_secret: string }).webhook_secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+  // The operator who accepts the first invitation owns the first account, as with a link that the service prints.
+  const { path } = (await service.operate('operators', 'invite')) as { path: string }
+  const link = await fetch(`${service.url}/admin/v1/link`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: service.url },
+    body: JSON.stringify({ token: path.split('#')[1] }),
+  })
+  assert.equal(link.status, 200)
+  const { role, account_name } = (await link.json()) as { role: string; account_name: string }
+  assert.deepEqual([role, account_name], ['operator', 'first account'])
+  await service.stop()
 })
 
 describe('a data directory that cannot be used is explained in one sentence', () => {
@@ -169,39 +172,25 @@ test('a read-only /tmp breaks nothing, not even with a long path of the data dir
   }
 })
 
-const noSecrets = { printedKey: undefined, webhookSecret: undefined, consoleLink: undefined }
-
 /** Each test leaves the service running for the next one: a start takes more than a second of processor time. */
 describe('one data directory', () => {
-  const apiKey = 'operators-own-key'
-  const settings = { ...newPreparedSettings(), ASSAY_BOOTSTRAP_KEY: apiKey }
+  const settings = newSettings()
   const list = () => findProcesses(settings.ASSAY_DATA_DIR)
   let service: Service
+  let apiKey = ''
 
-  test('the first account has the key that the operator configured, and commands print the other secrets', async () => {
+  test('the first start prints a key that works', async () => {
+    chmodSync(dirname(settings.ASSAY_DATA_DIR), 0o700)
     service = await startService(settings)
-    assert.equal(await ping(service, apiKey), 200)
-    const { apiKey: printedKey, webhookSecret, consoleLink } = service
-    assert.deepEqual({ printedKey, webhookSecret, consoleLink }, noSecrets)
-    const [account] = (await service.operate('accounts', 'list')) as { id: string }[]
-    const shown = await service.operate('webhooks', 'show-secret', '--account', account?.id ?? '')
-    assert.match((shown as { webhook_secret: string }).webhook_secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
-    // The operator who accepts the first invitation owns the first account, as with a link that the service prints.
-    const { path } = (await service.operate('operators', 'invite')) as { path: string }
-    const link = await fetch(`${service.url}/admin/v1/link`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', origin: service.url },
-      body: JSON.stringify({ token: path.split('#')[1] }),
-    })
-    assert.equal(link.status, 200)
-    const { role, account_name } = (await link.json()) as { role: string; account_name: string }
-    assert.deepEqual(
-      { role, account_name },
-      {
-        role: 'operator',
-        account_name: 'first account',
-      },
-    )
+    apiKey = service.apiKey
+    assert.equal(await ping(service), 200)
+  })
+
+  test('the database of root runs as another user, even below a directory that only root can enter', {
+    skip: !isRoot(),
+  }, () => {
+    const owners = findProcesses(`${settings.ASSAY_DATA_DIR}/postgres/cluster`).map(readOwner)
+    assert.ok(owners.length > 0 && owners.every((uid) => uid !== 0))
   })
 
   test('a second service on the same data directory is refused, and the first goes on', async () => {
@@ -215,11 +204,12 @@ describe('one data directory', () => {
     await waitUntil('the service answers again', async () => (await ping(service, apiKey).catch(() => 0)) === 200)
   })
 
-  test('a start after kill -9 of the service and its database works', async () => {
+  test('a start after kill -9 of the service and its database works, and prints no key again', async () => {
     const children = list()
     await service.stop('SIGKILL')
     killAll(children)
     service = await startService(settings)
+    assert.equal(service.apiKey, undefined)
     assert.equal(await ping(service, apiKey), 200)
   })
 
