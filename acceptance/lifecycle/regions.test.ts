@@ -11,7 +11,7 @@ import { findException } from '../support/document-exceptions.ts'
 import { getTaker } from '../support/document-runners.ts'
 import { assertProblem } from '../support/problems.ts'
 import { alreadyTested } from '../support/scanning.ts'
-import { type Service, startService } from '../support/start-service.ts'
+import { makeOperate, type Service, startService } from '../support/start-service.ts'
 import { makeCaller, toResult } from '../support/submitting.ts'
 import { openDatabaseProxy } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -26,6 +26,8 @@ const adminToken = 'token-of-the-operator-of-the-satellite'
 let databases: Awaited<ReturnType<typeof openTestPostgres>>[] = []
 let home: Service
 let satellite: Service
+/** Account whose key is not used, so that only the start of the satellite opens its balance there. */
+let idle: Created
 /** The connection from the satellite to the home region. */
 let network: Awaited<ReturnType<typeof openDatabaseProxy>>
 
@@ -57,6 +59,9 @@ before(async () => {
   const exported = await type(`${follow}\nenv`, sameKey)
   assert.match(exported, /^ASSAY_REGION=us-east$/m)
   const settings = { ...sameKey, ASSAY_DATABASE_URL: second, ASSAY_REGION: 'us-east' }
+  idle = await createAccount(1)
+  const listKeys = async () => (await makeOperate(settings)('keys', 'list')) as Key[]
+  await waitUntil('the account to arrive', async () => (await listKeys()).some((key) => key.account_id === idle.id))
   satellite = await startService({ ...settings, ASSAY_ADMIN_TOKEN: adminToken, ASSAY_NSFW_PROFILE: 'off' })
 })
 after(async () => {
@@ -124,9 +129,8 @@ test('an account that is made at home works in the other region, with all of its
 })
 
 test('a download credential that is stored at home opens in the other region', { skip }, async () => {
-  const { id } = await createAccount(1)
   const [here, there] = [home, satellite].map(({ url }) => makeAdmin(url, adminToken)) as [Admin, Admin]
-  const path = `/operator/accounts/${id}/downloads`
+  const path = `/operator/accounts/${idle.id}/downloads`
   const body = { host: 'files.example.com', headers: [{ name: 'Cookie', value: 'abc' }] }
   await here.ask(here.token, 'POST', path, body)
   await waitUntil('the credential to arrive', async () => {
