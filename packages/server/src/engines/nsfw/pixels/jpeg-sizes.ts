@@ -49,6 +49,7 @@ export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal
   let isSteered = false
   const others = smaller.map((divisor, i): FrameSource => {
     const frameSource = makeShrunkFrame({ bytes, options: { ignoreIcc } }, size, divisor)
+    const showsOther = once(() => isOther(bytes, size, divisor))
     return {
       ...frameSource,
       get frames() {
@@ -56,7 +57,7 @@ export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal
       },
       async read(first, count, shape) {
         const mayDiffer = areDifferent(await whole.read(0, 1, smallShape), await frameSource.read(0, 1, tiny))
-        if (!mayDiffer || !(await isOther(bytes, size, divisor))) return []
+        if (!mayDiffer || !(await showsOther())) return []
         isSteered = true
         return frameSource.read(first, count, shape)
       },
