@@ -56,14 +56,18 @@ function toYcc({ pixels }: Blocks): number[] {
   return found
 }
 
+/** The mean of a block, and the codes of its other coefficients. */
+type Coefficients = { mean: number; others: Code[] }
+
 /** Makes the function for the coefficients of a block. Blocks of the same colours, often all of a picture, share them. */
 function makeTransform() {
-  const found = new Map<string, number[]>()
-  return (inFull: number, small: number): number[] => {
+  const found = new Map<string, Coefficients>()
+  return (inFull: number, small: number): Coefficients => {
     const key = `${inFull} ${small}`
     const known = found.get(key)
     if (known !== undefined) return known
-    const coefficients = transform(toBlock(inFull, small)).map((value) => Math.round(value / quantum))
+    const values = transform(toBlock(inFull, small)).map((value) => Math.round(value / quantum))
+    const coefficients = { mean: values[0] ?? 0, others: toCodesOfBlock(values) }
     found.set(key, coefficients)
     return coefficients
   }
@@ -117,16 +121,18 @@ function toCodes(count: number): number[] {
 type BitWriter = ReturnType<typeof makeBitWriter>
 
 function makeBitWriter() {
-  const bytes: number[] = []
+  let bytes = Buffer.alloc(2 ** 16)
+  let length = 0
   let held = 0
   let count = 0
   /** At most 24 bits: up to seven wait for the next byte. */
   const write = (value: number, bits: number) => {
+    if (length + 8 > bytes.length) bytes = Buffer.concat([bytes, Buffer.alloc(bytes.length)])
     held = (held << bits) | (value & ((1 << bits) - 1))
     for (count += bits; count >= 8; count -= 8) {
       const byte = (held >>> (count - 8)) & 0xff
-      bytes.push(byte)
-      if (byte === 0xff) bytes.push(0)
+      bytes[length++] = byte
+      if (byte === 0xff) bytes[length++] = 0
     }
     held &= (1 << count) - 1
   }
@@ -134,15 +140,24 @@ function makeBitWriter() {
     write,
     finish() {
       if (count > 0) write(0xff, 8 - count)
-      return Buffer.from(bytes)
+      return bytes.subarray(0, length)
     },
   }
 }
 
 /** Writes a block and returns its mean, from which the next block of the component is predicted. */
-function writeBlock(bits: BitWriter, coefficients: number[], previous: number): number {
-  const mean = coefficients[0] ?? 0
-  writeValue(bits, 0, mean - previous)
+function writeBlock(bits: BitWriter, { mean, others }: Coefficients, previous: number): number {
+  const { value, length } = toCode(0, mean - previous)
+  bits.write(value, length)
+  for (const code of others) bits.write(code.value, code.length)
+  return mean
+}
+
+type Code = { value: number; length: number }
+
+/** The codes of all coefficients of a block but the first. */
+function toCodesOfBlock(coefficients: number[]): Code[] {
+  const codes: Code[] = []
   let run = 0
   for (let k = 1; k < 64; k++) {
     const value = coefficients[zigzag[k] ?? 0] ?? 0
@@ -150,17 +165,17 @@ function writeBlock(bits: BitWriter, coefficients: number[], previous: number): 
       run++
       continue
     }
-    for (; run > 15; run -= 16) bits.write(0xf0, 8)
-    writeValue(bits, run, value)
+    for (; run > 15; run -= 16) codes.push({ value: 0xf0, length: 8 })
+    codes.push(toCode(run, value))
     run = 0
   }
-  if (run > 0) bits.write(0, 8)
-  return mean
+  if (run > 0) codes.push({ value: 0, length: 8 })
+  return codes
 }
 
-/** A code is its symbol: the number of zeros before the value, and the number of its bits. */
-function writeValue(bits: BitWriter, run: number, value: number) {
+/** A code is its symbol, which is the number of zeros before the value and the number of its bits, and those bits. */
+function toCode(run: number, value: number): Code {
   const size = value === 0 ? 0 : 32 - Math.clz32(Math.abs(value))
-  bits.write((run << 4) | size, 8)
-  bits.write(value < 0 ? value + (1 << size) - 1 : value, size)
+  const symbol = (run << 4) | size
+  return { value: (symbol << size) | (value < 0 ? value + (1 << size) - 1 : value), length: 8 + size }
 }
