@@ -59,7 +59,7 @@ test('the commands of the README do what it says in a fresh copy, for an ordinar
   const readiness = await fetch(`http://127.0.0.1:${port}/readyz`)
   assert.match(await readiness.text(), /"NSFW image engine":"ok"/)
 
-  const operated = (operating ?? '').replaceAll('assay -- doctor\n', 'assay -- plans list\n')
+  const operated = withoutNpm((operating ?? '').replaceAll('assay -- doctor\n', 'assay -- plans list\n'))
   const { stdout: listed } = await promisify(execFile)('sh', ['-ec', operated], options)
   assert.match(listed, /Example Ltd +standard +100000 of 100000 +50\/1m +active/)
 })
@@ -71,6 +71,13 @@ test('the commands of the README do what it says in a fresh copy, for an ordinar
 function withDryRun(command: string): string {
   assert.match(command, /^npm ci && /)
   return command.replace('npm ci', 'npm ci --dry-run')
+}
+
+/** Runs all commands but the first without npm, which takes as much processor time as the operator's program. */
+function withoutNpm(commands: string): string {
+  const [first = '', ...others] = commands.split(/^(?=npm run assay -- )/m)
+  assert.ok(others.length > 0)
+  return first + others.map((command) => command.replace('npm run assay --', 'packaging/assay')).join('')
 }
 
 /** The README breaks the lines of answers for people; everything else must be the same. */
