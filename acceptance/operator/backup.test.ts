@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { appendFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { eicar, eicarMember, eicarSignal, newTar } from '../support/archives.ts'
+import { dataRoot } from '../support/data-root.ts'
 import { openFakeClamd } from '../support/fake-clamd.ts'
 import { copyPreparedDatabase } from '../support/prepared-database.ts'
 import { findProgramFile, runProgram } from '../support/run-program.ts'
@@ -16,7 +16,7 @@ import { makeOperate, startService } from '../support/start-service.ts'
 import { makeCaller, toId, toResult } from '../support/submitting.ts'
 
 const skip = alreadyTested || (await lacksClamAv(getSharedService().url))
-const folder = mkdtempSync(join(tmpdir(), 'assay-backup-'))
+const folder = mkdtempSync(join(dataRoot, 'assay-backup-'))
 const backup = join(folder, 'backup')
 const own = { ASSAY_BOOTSTRAP_KEY: 'backup-test-key', ASSAY_NSFW_PROFILE: 'off' }
 /** Large enough to be stored in a file. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { dataRoot } from './data-root.ts'
 import { findFreePort } from './free-port.ts'
 import { findProcesses } from './processes.ts'
 import { waitUntil } from './wait-until.ts'
@@ -15,7 +15,7 @@ const nobody = 65534
  * tests run the service as root then.
  */
 export async function openNewcomer() {
-  const home = mkdtempSync(join(tmpdir(), 'assay-newcomer-'))
+  const home = mkdtempSync(join(dataRoot, 'assay-newcomer-'))
   const clone = join(home, 'assay')
   copyRepository(clone)
   const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}

@@ -1,12 +1,12 @@
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { dataRoot } from './data-root.ts'
 
 const repository = new URL('../../', import.meta.url).pathname
 
 /** Makes a directory with the parts of the repository that documents use, in which their commands may write files. */
 export function makeReadersDirectory(): string {
-  const dir = realpathSync(mkdtempSync(join(tmpdir(), 'assay-reader-')))
+  const dir = realpathSync(mkdtempSync(join(dataRoot, 'assay-reader-')))
   mkdirSync(join(dir, 'node_modules', '@assay'), { recursive: true })
   for (const name of ['node_modules/@assay/client', 'node_modules/.bin', 'packages', 'scripts'])
     symlinkSync(join(repository, name), join(dir, name))
