@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { imageFormats, maxContentBytes, maxFileNameLength } from '@assay/contract'
 import { alreadyTested } from '../../../acceptance/support/scanning.ts'
@@ -25,6 +25,8 @@ describe('the packed file', { skip: alreadyTested }, () => {
   let dir = ''
   let tarball = ''
   let env: NodeJS.ProcessEnv = {}
+  /** Pipelines run dozens of programs. The Node of the tests, which may be newer than the machine's, caches their code. */
+  const toPipelineEnv = () => ({ ...env, PATH: `${dirname(process.execPath)}:${env.PATH}` })
   before(async () => {
     dir = mkdtempSync(join(tmpdir(), 'assay-cli-'))
     // The build uses the types of Node 18, so it fails if the code uses anything newer.
@@ -62,5 +64,5 @@ describe('the packed file', { skip: alreadyTested }, () => {
     assert.match(run('me'), /^Service /)
   })
 
-  describe('in pipelines', () => testPipelines({ dir: () => dir, tarball: () => tarball, env: () => env }))
+  describe('in pipelines', () => testPipelines({ dir: () => dir, tarball: () => tarball, env: toPipelineEnv }))
 })
