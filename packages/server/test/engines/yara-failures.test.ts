@@ -59,6 +59,7 @@ for (const backend of ['libyara', 'yara-x'] as const) {
       const { engine, write, remove, pids } = await openTestYara(t, {
         backend,
         rules: { 'marker.yar': markerRule },
+        pollMs: 100,
       })
       let isOver = false
       let scans = 0
@@ -71,9 +72,10 @@ for (const backend of ['libyara', 'yara-x'] as const) {
           scans++
         }
       })
+      /** Waits for more scans than the three in progress, so that some of them began after this call. */
       const scansMore = () => {
         const before = scans
-        return waitFor(() => scans > before + 20)
+        return waitFor(() => scans > before + 6)
       }
       const finds = async (...names: string[]) => {
         await scansMore()
@@ -240,7 +242,7 @@ test('rules that cannot be loaded make the engine active and down, never clean',
 test('scans beyond the most that may wait are rejected, and those that wait too long', async (t) => {
   const { engine } = await openTestYara(t, {
     rules: { 'endless.yar': endlessRule },
-    scanMs: 500,
+    scanMs: 200,
     waitMs: 50,
     maxWaiting: 1,
   })
