@@ -15,8 +15,9 @@ const maxHeapMb = 128
 const heapFlags = ['--max-semi-space-size=2', '--single-threaded-gc']
 
 /**
- * onnxruntime reports to its vendor unless it is told not to. The others are settings of glibc's allocator. Opening a model leaves holes that glibc would keep: larger blocks, which go straight
- * back to the system, save 85 MB with both models as fp32. More than one arena is for threads that allocate at once.
+ * onnxruntime reports to its vendor unless it is told not to. The others are settings of glibc's allocator. Opening a
+ * model leaves holes that glibc would keep: larger blocks, which go straight back to the system, save 85 MB with both
+ * models as fp32. More than one arena is for threads that allocate at once.
  */
 const environment = {
   ORT_DISABLE_TELEMETRY: '1',
