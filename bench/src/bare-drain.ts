@@ -5,6 +5,7 @@ import { jobsPerCore } from '../../packages/server/src/compose/background.ts'
 import { makeJobStore } from '../../packages/server/src/database/job-store.ts'
 import type { ClaimedJob } from '../../packages/server/src/domain/ports/job-store.ts'
 import { makeClamdClient } from '../../packages/server/src/engines/clamav/client.ts'
+import { newContent } from './malware-content.ts'
 
 const concurrency = jobsPerCore * availableParallelism()
 const leaseMs = 15_000
@@ -17,13 +18,13 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
   const jobs = makeJobStore({ pool, listQueues: () => [queue] })
   const client = makeClamdClient({ address: { path: socket } })
   const never = new AbortController().signal
-  let [scanning, completing, done] = [0, 0, 0]
+  let [contents, scanning, completing, done] = [0, 0, 0, 0]
   /** Called after each completion. */
   let onCompleted = () => {}
   const failed = Promise.withResolvers<never>()
 
   const work = async ({ lease, scan }: ClaimedJob) => {
-    const whole = randomBytes(1024)
+    const whole = newWhole(++contents)
     const content = {
       isInMemory: true,
       whole,
@@ -60,6 +61,15 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
   } finally {
     client.close()
   }
+}
+
+const seed = randomBytes(4).toString('hex')
+
+/** Content as the load submits it: random bytes alone match a signature now and then. */
+function newWhole(number: number): Buffer {
+  const { pieces, stamp } = newContent(1024, number)
+  stamp(`${seed}${number.toString(16).padStart(8, '0')}`)
+  return Buffer.concat(pieces)
 }
 
 const noBytes = () => {
