@@ -99,7 +99,7 @@ describe('a content store that fails', { skip }, () => {
     const content = await take(contents, twoParts)
     const kept = await content.persist(owner)
     isDown = true
-    // One upload more than there are buffers.
+    // The store has six buffers for uploads, so that a seventh has to wait for one.
     const uploads = await Promise.allSettled(Array.from({ length: 7 }, () => take(contents, twoParts)))
     for (const upload of uploads) assert.ok(upload.status === 'rejected' && upload.reason instanceof StorageUnavailable)
     await assert.rejects(contents.open(kept, content, owner), StorageUnavailable)
@@ -166,7 +166,7 @@ describe('an upload to the content store', { skip }, () => {
   test('that is slow does not delay others', async (t) => {
     const corner = newCorner(t, store)
     const { contents } = await corner.open(master)
-    // One upload more than there are buffers; each has begun its second part and pauses.
+    // The store has six buffers for uploads; each of the seven has begun its second part and pauses.
     const slow = Array.from({ length: 7 }, () => contents.newWriter())
     for (const writer of slow) await writer.write(Buffer.from(twoParts))
     const quick = await (await take(contents, twoParts)).persist(owner)
