@@ -118,9 +118,10 @@ export function toJailed(policy: Policy, args: string[], options: JailOptions) {
 type KernelSupport = { landlock: number; hasFilter: boolean }
 let support: KernelSupport | undefined
 
-/** A system call with the same number on every architecture, and its flag. */
+/** landlock_create_ruleset, which has this number on every architecture, and its flag that asks for the version. */
 const createRuleset = 444
 const asksForVersion = 1
+/** The option of prctl that sets a seccomp mode, and the mode that filters system calls. */
 const setSeccomp = 22
 const seccompFilter = 2
 
