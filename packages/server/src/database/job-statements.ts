@@ -13,6 +13,17 @@ where scan_id = any(array(
 ))
 `
 
+/**
+ * Tells whether there is anything to put back or to claim, by the first entry of two indexes. Jobs of every queue count
+ * as waiting: looking for those of some queues could read all the others.
+ */
+export const inspectQueueStatement = `
+-- name: inspect-job-queue
+select coalesce((select held_until from jobs where held_until is not null order by held_until limit 1) < now(), false)
+    as "hasOverdue",
+  (select account_id from jobs where held_until is null order by account_id limit 1) is not null as "hasWaiting"
+`
+
 const claimedFields = `scan_id as "scanId", account_id as "accountId", attempts, lease_token as token, ${sourceFields},
     test_case as "testCase", callback_url as "callbackUrl"`
 const joinAccount = `

@@ -11,6 +11,7 @@ import {
   countJobsStatement,
   extendLeasesStatement,
   findScansStatement,
+  inspectQueueStatement,
   listNeededStatement,
   releaseStatement,
   requeueStatement,
@@ -41,10 +42,13 @@ export function makeJobStore({ pool, listQueues, requeueEveryMs = 100 }: Deps): 
 
   let requeuedAt = -Infinity
 
-  async function requeue() {
-    if (performance.now() - requeuedAt < requeueEveryMs) return
-    await inTransaction(pool, (client) => changeRows(client, requeueStatement), { settings })
+  /** Puts jobs back into the queue. Returns false if nothing waits: an idle worker then asks nothing more. */
+  async function requeue(): Promise<boolean> {
+    if (performance.now() - requeuedAt < requeueEveryMs) return true
+    const found = await findRow<{ hasOverdue: boolean; hasWaiting: boolean }>(pool, inspectQueueStatement)
+    if (found?.hasOverdue) await inTransaction(pool, (client) => changeRows(client, requeueStatement), { settings })
     requeuedAt = performance.now()
+    return found?.hasOverdue === true || found?.hasWaiting === true
   }
 
   async function claimOnce(limit: number, leaseMs: number) {
@@ -58,7 +62,7 @@ export function makeJobStore({ pool, listQueues, requeueEveryMs = 100 }: Deps): 
   return {
     async claim(limit, leaseMs) {
       const claimed: ClaimedRow[] = []
-      await requeue()
+      if (!(await requeue())) return []
       // One round may fall short: other processes may have locked jobs that this one saw, or accounts with many jobs
       // may have to make up for accounts with few.
       for (let round = 0; round < maxClaimRounds && claimed.length < limit; round++) {

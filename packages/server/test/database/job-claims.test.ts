@@ -36,6 +36,17 @@ describe('claims', () => {
     assert.deepEqual(await stores.jobs.claimAbandoned(dayMs, 10, leaseMs), [], 'another process holds it')
   })
 
+  test('from an empty queue take one statement, and none is missed that comes after it', async (t) => {
+    const connect = t.mock.method(stores.pool, 'connect')
+    assert.deepEqual(await stores.jobs.claim(10, leaseMs), [])
+    assert.equal(connect.mock.callCount(), 1)
+    const { digest } = await stores.register()
+    const id = await stores.submit(digest)
+    assert.deepEqual(toIds(await stores.jobs.claim(10, leaseMs)), [id])
+    await stores.endLeases()
+    assert.deepEqual(toIds(await stores.jobs.claim(10, leaseMs)), [id], 'its lease has ended, and no other waits')
+  })
+
   test('take one account’s only job next though another account has 10,000', async () => {
     const [many, few] = [await stores.register(), await stores.register()]
     await stores.fill(many.id, 10_000)
