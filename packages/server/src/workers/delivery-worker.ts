@@ -28,10 +28,18 @@ export function openDeliveryWorker(deps: {
   const { store, deliver, log, isOutage = () => false } = deps
   const { concurrency = 32, perHost = 4, leaseMs = 30_000 } = deps
 
+  /** Whether the last claim found nothing: the next one looks first whether a delivery is due, without a transaction. */
+  let isIdle = false
+
   const { poke, countRunning, close } = openLeasedWork({
     name: 'webhook deliveries',
     countRoom: (running) => concurrency - running,
-    claim: (limit) => store.claim({ limit, perHost, leaseMs }),
+    async claim(limit) {
+      if (isIdle && ((await store.findNextDueMs()) ?? Infinity) > 0) return []
+      const claimed = await store.claim({ limit, perHost, leaseMs })
+      isIdle = claimed.length === 0
+      return claimed
+    },
     async findPollMs(claimed, room) {
       if (claimed === room) return pollMs
       const dueMs = await store.findNextDueMs()
