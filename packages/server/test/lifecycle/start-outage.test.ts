@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import childProcess from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { copyPreparedDatabase } from '../../../../acceptance/support/prepared-database.ts'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
@@ -90,4 +92,32 @@ test('a start whose embedded database is killed says so in a sentence', async (t
   const [pid = ''] = readFileSync(join(dataDir, 'postgres', 'cluster', 'postmaster.pid'), 'utf8').split('\n')
   process.kill(Number(pid), 'SIGKILL')
   await starting
+})
+
+/** Lets each program that is spawned start a third of a second late, and returns the number of programs so far. */
+function delayPrograms(t: TestContext): () => number {
+  const { spawn } = childProcess
+  const late = ['-c', 'sleep 0.3; exec "$0" "$@"']
+  const mocked = t.mock.method(childProcess, 'spawn', (command: string, args: string[], options: object) =>
+    spawn('/bin/sh', [...late, command, ...args], options),
+  )
+  syncBuiltinESMExports()
+  t.after(() => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+  return () => mocked.mock.callCount()
+}
+
+test('a server of the embedded database that starts slowly is waited for', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'assay-outage-'))
+  const dataDir = join(dir, 'data')
+  copyPreparedDatabase(dataDir)
+  const countServers = delayPrograms(t)
+  const embedded = await openEmbedded({ dataDir, as: 'command', log: silentLog })
+  t.after(async () => {
+    await embedded.close()
+    rmSync(dir, { recursive: true })
+  })
+  assert.equal(countServers(), 1)
 })

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -45,7 +46,7 @@ export async function openEmbedded(deps: {
 
   let isClosing = false
   let restarting: Promise<void> = Promise.resolve()
-  let hasStartedServer = false
+  let server: ChildProcess | undefined
   let lockClient = await connect()
   return { url, close }
 
@@ -71,12 +72,13 @@ export async function openEmbedded(deps: {
 
   async function launch() {
     if (!existsSync(layout.clusterDir)) await createCluster(cluster)
-    if (findPostmaster(layout.clusterDir) === undefined) {
+    // On a busy machine, a server needs a while until it has written the file that shows it.
+    const isStarting = server !== undefined && server.exitCode === null && server.signalCode === null
+    if (!isStarting && findPostmaster(layout.clusterDir) === undefined) {
       removeStaleLocks(layout.clusterDir, toSocketFile(layout))
-      const child = startServer(cluster)
-      hasStartedServer = true
+      server = startServer(cluster)
       // The server exits at once if another process was faster, or while children of a killed server hold its memory.
-      child.once('error', (error) => log.error({ err: error }, 'the embedded database could not be started'))
+      server.once('error', (error) => log.error({ err: error }, 'the embedded database could not be started'))
     }
     await sleep(20)
   }
@@ -100,7 +102,7 @@ export async function openEmbedded(deps: {
     isClosing = true
     // A server that starts meanwhile would be left behind.
     await restarting
-    const mayStop = as === 'service' || (hasStartedServer && (await isLastUser(lockClient)))
+    const mayStop = as === 'service' || (server !== undefined && (await isLastUser(lockClient)))
     await lockClient.end().catch(() => {})
     if (mayStop) await stopServer(layout)
   }
