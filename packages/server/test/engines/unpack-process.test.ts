@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { after, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { cachedDataVersionTag } from 'node:v8'
 import { EngineBusy, EngineDown } from '../../src/domain/ports/engines.ts'
-import { openUnpacker } from '../../src/engines/unpack/open-unpacker.ts'
+import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
+import { openUnpacker, toUnpackerLaunch } from '../../src/engines/unpack/open-unpacker.ts'
+import { toYaraLaunch } from '../../src/engines/yara/load-rules.ts'
 import { makeLogger } from '../../src/runtime/logger.ts'
 import { member, newBudget, newContent, newRar4, newRar5, newTar, unpackAll } from './unpack-archives.ts'
 
@@ -221,4 +226,23 @@ describe('a caller of the unpacker', () => {
     await own.close()
     assert.deepEqual(own.processIds(), [])
   })
+})
+
+describe('the command line of a child leaves Node its own modules compiled', () => {
+  const toProgram = (engine: string) =>
+    fileURLToPath(new URL(`../../src/engines/${engine}/child/main.ts`, import.meta.url))
+  const launches = {
+    images: () => chooseConfinement({ program: toProgram('nsfw'), modelDirs: [], maxDataMb: 2048 }).wrap(),
+    unpacker: () => toUnpackerLaunch(toProgram('unpack')),
+    yara: () => toYaraLaunch(toProgram('yara'), undefined),
+  }
+  for (const [name, toLaunch] of Object.entries(launches)) {
+    test(name, () => {
+      const jail = JSON.parse(toLaunch().args.at(-1) ?? '')
+      const [node, ...flags]: string[] = jail.command.slice(0, -1)
+      // Code that V8 compiled is of use to a process with the same tag only.
+      const tag = execFileSync(node ?? '', [...flags, '-p', 'v8.cachedDataVersionTag()'], { encoding: 'utf8' })
+      assert.equal(Number(tag), cachedDataVersionTag())
+    })
+  }
 })

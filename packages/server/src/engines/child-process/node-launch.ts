@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { launcherDirs, toJailed } from '../jail/jail.ts'
 import type { Policy } from '../jail/policy.ts'
+import { tieringFlag } from './late-flags.ts'
 import { findStrippedSources, loadProgram } from './stripped-sources.ts'
 
 /** A program to spawn. */
@@ -41,13 +42,6 @@ const sourceRoot = realpathSync(join(protocolDir, '..', '..'))
 const manifest = join(protocolDir, '..', '..', '..', 'package.json')
 
 /**
- * Without stripped sources, Node removes their types with a WebAssembly program. V8 would compile its functions a
- * second time for speed, which is 40% of the start of an unpacking process. Functions that run for long, as in 7-Zip,
- * still get it.
- */
-const tieringBudget = 1_000_000_000
-
-/**
  * The command that runs a program of ours on Node: in a jail, as an ordinary user, and with Node's permission model as
  * a further restriction of its JavaScript.
  */
@@ -65,8 +59,8 @@ export function toNodeLaunch(options: NodeProgram): Launch {
     ...(options.allowsAddons ? ['--allow-addons', '--disable-warning=SecurityWarning'] : []),
     ...[...dirs.map((dir) => join(dir, '*')), ...files].map((path) => `--allow-fs-read=${path}`),
     `--max-old-space-size=${options.maxHeapMb}`,
-    `--wasm-tiering-budget=${tieringBudget}`,
-    ...(stripped === undefined ? [] : ['--require', loadProgram]),
+    // Without stripped sources, Node removes their types with WebAssembly: 40% of the start would be its second tier.
+    ...(stripped === undefined ? [tieringFlag] : ['--require', loadProgram]),
   ]
   const policy = options.toPolicy({ node, reads: [...dirs, ...files] })
   const jailed = toJailed(policy, [...permissions, ...flags, program, ...args], {

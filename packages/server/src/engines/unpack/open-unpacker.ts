@@ -109,7 +109,7 @@ export const toUnpackerLaunch = (program: string) =>
     readableDirs: [sourceDir, domainDir, library],
     maxHeapMb,
     allowsAddons: false,
-    flags: ['--expose-gc', '--disable-warning=ExperimentalWarning'],
+    flags: ['--disable-warning=ExperimentalWarning'],
   })
 
 /** Content that its head calls a container, and of which no reader understood anything, was not opened. */

@@ -4,6 +4,7 @@
  * start programs, or read anything but its own source. Its only way out is the socket to the service.
  */
 import { openChildPipe } from '../../child-process/child-pipe.ts'
+import { collectGarbage } from '../../child-process/late-flags.ts'
 import type { Job, JobAnswer } from '../unpack-job.ts'
 import { openMembers } from './members.ts'
 import { readContent } from './read-content.ts'
@@ -28,6 +29,6 @@ for (let received = pipe.readRequest(); received !== undefined; received = pipe.
   }
   const answer = await readContent(source, openMembers(pipe, request), readWithSevenZip)
   // Frees the memory of a finished instance now, so that the next job does not come on top of it.
-  if (process.memoryUsage().external > maxKeptBytes) globalThis.gc?.()
+  if (process.memoryUsage().external > maxKeptBytes) collectGarbage()
   pipe.answer({ ...answer, needsReplacement: process.memoryUsage.rss() >= maxIdleBytes })
 }

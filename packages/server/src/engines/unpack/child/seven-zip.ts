@@ -1,6 +1,7 @@
 import { constants, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import start from '7z-wasm'
+import { delayTiering } from '../../child-process/late-flags.ts'
 import type { Pipe } from './members.ts'
 import { isPadding, type Reading } from './reader.ts'
 import { listDoubts, readMessages } from './seven-zip-messages.ts'
@@ -35,6 +36,7 @@ type Start = (options: {
 export function loadSevenZip() {
   // The library looks up an internal module of Node for real files, which are not used and not permitted here.
   Object.assign(process, { binding: () => ({ fs: constants }) })
+  delayTiering()
   const program = new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))))
 
   return {
