@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache'
 import { toNetwork } from '../domain/console/throttle.ts'
+import { newCache } from '../domain/new-cache.ts'
 import { Problem } from '../domain/problem.ts'
 
 /** After a quiet time, a network may make as many requests at once as in this many seconds. */
@@ -15,7 +15,7 @@ const maxNetworks = 20_000
  */
 export function makeStrangerLimit({ perSecond, now = () => performance.now() }: Options) {
   /** Until when the requests of a network so far would take at the permitted rate. */
-  const usedUntil = new LRUCache<string, number>({ max: maxNetworks })
+  const usedUntil = newCache<number>(maxNetworks)
 
   /** Returns the milliseconds until the turn of a request that counts as `weight` requests; undefined if it is too far. */
   function take(address: string, weight: number): number | undefined {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { LRUCache } from 'lru-cache'
 import { toNetwork } from '../domain/console/throttle.ts'
+import { newCache } from '../domain/new-cache.ts'
 
 /** Requests of one connection that are handled at once. Further ones, which the client pipelined, wait. */
 const maxInProgress = 4
@@ -16,7 +16,7 @@ const maxMsPerKilobyte = 0.03
 /** A costly connection rests this many times as long as its piece took, so that parsing takes a fifth of the time. */
 const restFactor = 4
 /** Networks whose new connections are read in pieces from their first byte. */
-const costlyNetworks = { max: 10_000, ttl: 10 * 60_000 }
+const costlyNetworks = { entries: 10_000, ttlMs: 10 * 60_000 }
 
 const headEnd = Buffer.from('\r\n\r\n')
 
@@ -43,7 +43,7 @@ type TrackedSocket = Socket & { [turnsOfSocket]?: Turns; _paused?: boolean }
  * connections are read by Node itself, which takes 5 µs less for each request.
  */
 export function makeTurns() {
-  const costly = new LRUCache<string, true>(costlyNetworks)
+  const costly = newCache<true>(costlyNetworks.entries, costlyNetworks.ttlMs)
 
   return {
     /** Wraps the handler of a server, so that pipelined requests wait for their turn. */

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache'
+import { newCache } from '../new-cache.ts'
 import type { AdmissionAnswer, AdmissionGate, Caller } from '../ports/admission-gate.ts'
 import { Problem } from '../problem.ts'
 import { findKeyRefusal, type KeyUse } from './key-restrictions.ts'
@@ -96,7 +96,7 @@ const maxCallers = 10_000
  * response always waits for the gate. `readMs` reads a clock that nobody sets.
  */
 export function makeRecentCallers(readMs = () => performance.now()) {
-  const callers = new LRUCache<string, { caller: Caller; untilMs: number }>({ max: maxCallers })
+  const callers = newCache<{ caller: Caller; untilMs: number }>(maxCallers)
 
   const note = (keyDigest: string, caller: Caller | undefined) => {
     // A request with a test key can ask for a refusal, so the gate always sees it first.
