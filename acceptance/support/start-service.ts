@@ -1,5 +1,5 @@
 import { type SpawnOptions, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { dataRoot } from './data-root.ts'
@@ -46,6 +46,9 @@ export async function startService(
 ): Promise<Service> {
   const ownDir = env.ASSAY_DATA_DIR === undefined
   const dataDir = env.ASSAY_DATA_DIR ?? mkdtempSync(join(dataRoot, 'assay-acceptance-'))
+  // The mode that the service gives the directory when it creates it. In a directory that is closed to other users, the
+  // database and clamd need a capability, and the start several processes more to find out.
+  if (ownDir) chmodSync(dataDir, 0o711)
   if (ownDir && !env.ASSAY_DATABASE_URL) copyPreparedDatabase(dataDir)
   const removeOwnDir = () => {
     if (ownDir) rmSync(dataDir, { recursive: true, force: true })
