@@ -30,6 +30,7 @@ const createAndWrite = 0o1 | 0o100
 process.on('SIGXFSZ', () => {})
 scanner.user = String(getuid())
 scanner.telemetry = String(process.env.ORT_DISABLE_TELEMETRY)
+scanner.gc = typeof globalThis.gc
 await attempt('become root', () => {
   if (setuid(0) !== 0) throw new Error('refused')
 })
