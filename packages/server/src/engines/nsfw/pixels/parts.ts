@@ -31,9 +31,13 @@ export async function readParts(view: Whole, { isCloser, hasTilesBesideParts }: 
   const flat =
     readDetail === undefined
       ? { width: side, height: side, data: small }
-      : await readDetail().then((detail) => ({ ...detail, data: flatten(detail, view.background) }))
+      : await readDetail().then((detail) => toFlat(detail, view.background))
   return { ...noParts, views: [...boxes.map((box) => makePart(view, flat, box)), ...turned] }
 }
+
+/** A detail without transparency stays in its memory of up to 6 MB. */
+const toFlat = (detail: Detail, background: Background): Flat =>
+  detail.channels === 3 ? detail : { ...detail, data: flatten(detail, background) }
 
 /** The orientations that turn a picture to the left, upside down and to the right. */
 const orientations = [6, 3, 8]
