@@ -52,8 +52,8 @@ export async function drainBarely({ pool, queue, socket }: { pool: Pool; queue: 
       scanning += claimed.length
       for (const job of claimed) work(job).catch(failed.reject)
       if (scanning + completing === 0) return done
-      // Claims again when a quarter of the jobs is scanned, as the service does.
-      const mayClaim = () => (claimed.length > 0 ? scanning <= (concurrency * 3) / 4 : scanning + completing === 0)
+      // Claims again when half of the jobs are scanned, as the service does.
+      const mayClaim = () => (claimed.length > 0 ? scanning <= concurrency / 2 : scanning + completing === 0)
       const reached = Promise.withResolvers<void>()
       onCompleted = () => mayClaim() && reached.resolve()
       if (!mayClaim()) await Promise.race([reached.promise, failed.promise])

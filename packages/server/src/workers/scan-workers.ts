@@ -24,6 +24,8 @@ const leaseMs = 15_000
 const extendEveryMs = 5000
 /** Poll interval that finds jobs of other processes and due retries; a job of this process pokes. */
 const pollMs = 250
+/** Poll interval after a claim that found a job for each of many places: slow jobs may hold the others for long. */
+const busyPollMs = 50
 /** Share of `concurrency` that jobs keep however much other work there is. */
 const leastShare = 1 / 8
 
@@ -37,10 +39,10 @@ export function openScanWorker(deps: ScanWorkerDeps) {
     countRoom: (running) =>
       Math.max(concurrency - countOthers(), Math.ceil(concurrency * leastShare)) - countScanning(running),
     claim: (limit) => jobs.claim(limit, leaseMs),
-    findPollMs: () => pollMs,
-    // A claim takes many jobs: claiming after each job that ends would take them one by one. Jobs end in batches, and
-    // enough of the others must be left until the next batch.
-    claimsMore: (running, asked) => countScanning(running) + asked <= (concurrency * 3) / 4,
+    findPollMs: (claimed, room) => (claimed === room && room >= concurrency / 4 ? busyPollMs : pollMs),
+    // A claim costs PostgreSQL as much as about 17 of its jobs, so each takes many. It waits until half of the places
+    // are free; the jobs in the others keep the engine busy meanwhile.
+    claimsMore: (running, asked) => countScanning(running) + asked <= concurrency / 2,
     pokeEndsBackOff: true,
     toLease: ({ lease }) => lease,
     toId: ({ scan }) => scan.id,

@@ -108,6 +108,26 @@ test('a worker claims jobs while the results of as many others wait to be record
   assert.equal(countCompleting(), 0)
 })
 
+test('a worker claims jobs when half of its places are free, and soon when slow jobs hold the others', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  const ends: (() => void)[] = []
+  const { jobs, limits } = newQueue(t, 100)
+  const run = () => new Promise<void>((resolve) => ends.push(resolve))
+  const endJobs = async (count: number) => {
+    for (const end of ends.splice(0, count)) end()
+    await new Promise(setImmediate)
+  }
+  const worker = openScanWorker({ jobs, concurrency: 16, log, run, countCompleting: () => 0 })
+  t.after(() => worker.stop())
+  await new Promise(setImmediate)
+  await endJobs(8)
+  assert.deepEqual(limits, [16, 8])
+  await endJobs(7)
+  assert.deepEqual(limits, [16, 8])
+  t.mock.timers.tick(50)
+  assert.deepEqual(limits, [16, 8, 7])
+})
+
 test('jobs that are given up take no place of a worker, and leave none', async (t) => {
   const { jobs, waiting, recorded } = newQueue(t, 1)
   const { giveUp, countCompleting } = newRunJob(jobs)
