@@ -38,7 +38,7 @@ async function copyTemplate(server: string, name: string): Promise<boolean> {
     await client.query('select pg_advisory_lock($1)', [templateLock])
     const { rowCount } = await client.query('select from pg_database where datname = $1', [template])
     if (rowCount === 0) await createTemplate(client, server, template)
-    await client.query(`create database ${name} template ${template}`)
+    await client.query(`create database ${name} template ${template} strategy file_copy`)
     return true
   }).catch(() => false)
 }
