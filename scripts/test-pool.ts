@@ -4,8 +4,12 @@ import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 
-/** Test files for one process and their environment; `env` resolves when the services that it names are ready. */
-export type TestRun = { files: string[]; label?: string; env: Promise<NodeJS.ProcessEnv> }
+/**
+ * Test files for one process and their environment; `env` resolves when the services that it names are ready. Services
+ * that a function opens start when few other runs are left: a service takes processor time also while it waits.
+ */
+export type TestRun = { files: string[]; label?: string; env: Environment | (() => Environment) }
+type Environment = Promise<NodeJS.ProcessEnv>
 
 /** A deadline, not a measurement: the largest archive bomb takes two minutes beside other tests on two cores. */
 const testTimeoutMs = 300_000
@@ -17,6 +21,8 @@ const root = new URL('../', import.meta.url).pathname
 const minFiles = Math.min(availableParallelism(), 4) + 2
 /** While processors are idle, up to this many files run: each may start a service with its database and engines. */
 const maxFiles = 2 * minFiles
+/** Services that open late do so when fewer other runs than these wait, which take about as long as the services. */
+const lateRuns = 4 * minFiles
 /** Part of the processors that must be idle before one more file starts, and how often that is measured. */
 const idleShare = 0.2
 const idleCheckMs = 1500
@@ -26,25 +32,35 @@ const idleCheckMs = 1500
  * everything about one that failed. Resolves to whether all passed.
  */
 export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }): Promise<boolean> {
-  const queue = runs.map((testRun) => {
-    const waiting = { ...testRun, isReady: false }
-    testRun.env.then(
+  const queue = runs.map((testRun) => ({ ...testRun, isReady: false, opened: undefined as Environment | undefined }))
+  const startedAt = performance.now()
+  const totals = { files: 0, passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
+  const costs: { name: string; processorMs: number }[] = []
+
+  function open(waiting: (typeof queue)[number]): Environment {
+    if (waiting.opened !== undefined) return waiting.opened
+    const opened = typeof waiting.env === 'function' ? waiting.env() : waiting.env
+    waiting.opened = opened
+    opened.then(
       () => {
         waiting.isReady = true
       },
       () => {},
     )
-    return waiting
-  })
-  const startedAt = performance.now()
-  const totals = { files: 0, passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
-  const costs: { name: string; processorMs: number }[] = []
+    return opened
+  }
+
+  function openDue() {
+    const early = queue.filter(({ env }) => typeof env !== 'function')
+    for (const waiting of early.length < lateRuns ? queue : early) void open(waiting)
+  }
 
   async function runNext() {
     const ready = queue.findIndex(({ isReady }) => isReady)
     const [next] = queue.splice(Math.max(ready, 0), 1)
     if (next === undefined) return
-    const result = await runFiles(next.files, await next.env)
+    openDue()
+    const result = await runFiles(next.files, await open(next))
     const name = toName(next)
     totals.files += next.files.length
     totals.passed += result.passed
@@ -57,6 +73,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
     if (verbose || !result.isOk) process.stdout.write(result.report)
   }
 
+  openDue()
   const idle = watchIdleProcessors()
   await new Promise<void>((resolve, reject) => {
     let running = 0

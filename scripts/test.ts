@@ -163,7 +163,11 @@ async function listAllRuns(): Promise<TestRun[]> {
   }
   if (!args.includes('--embedded')) {
     const both = requested.filter(({ file }) => isNamed || testsStatements(file) || usesDatabase.includes(file))
-    const external = installed.then(openExternalEnvironment)
+    let opened: Promise<NodeJS.ProcessEnv> | undefined
+    const external = () => {
+      opened ??= installed.then(openExternalEnvironment)
+      return opened
+    }
     runs.push(...toGroups(both).map(({ files }) => ({ files, label: 'external PostgreSQL', env: external })))
   }
   return runs
