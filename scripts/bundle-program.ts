@@ -28,16 +28,20 @@ const bundles: Record<string, OutputOptions> = {
   commands: {},
 }
 
+/** Program of the HTTP processes of a service, which shares most modules with the service. */
+const httpProcess = 'src/compose/http-process/main.ts'
+
 /**
  * Joins the modules of the operator's program and of its packages into a few files, and returns their directory. Node
  * loads the program from its sources in more than twice the time, and tests start it hundreds of times. Every module
- * keeps the URL of its source: child processes, threads and data files are those of the repository.
+ * keeps the URL of its source: threads, data files and child processes, except for HTTP processes, are those of the
+ * repository.
  */
 export async function bundleProgram(): Promise<string> {
   const program = await rolldown({
     cwd: server,
     // Tests check responses with the library of schemas, which has 250 modules.
-    input: { main: 'src/main.ts', 'schema-check': 'typebox/schema' },
+    input: { main: 'src/main.ts', 'http-process': httpProcess, 'schema-check': 'typebox/schema' },
     platform: 'node',
     external: unbundled.map((name) => new RegExp(`^${name}(/|$)`)),
     plugins: [{ name: 'source-urls', transform: { filter: { id: /\/src\/.*\.ts$/ }, handler: nameSource } }],
@@ -58,8 +62,13 @@ export async function bundleProgram(): Promise<string> {
 
 const nameSource = (code: string, path: string) =>
   code
-    .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(path).href))
+    .replace("new URL('main.ts', import.meta.url)", (source) =>
+      path.startsWith(join(server, dirname(httpProcess))) ? toUrl(join(outDir, 'serve', 'http-process.js')) : source,
+    )
+    .replaceAll('import.meta.url', toUrl(path))
     .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
+
+const toUrl = (path: string) => JSON.stringify(pathToFileURL(path).href)
 
 type BundleFile = { name: string; content: string | Uint8Array; isEntry: boolean }
 

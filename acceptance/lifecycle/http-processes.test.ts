@@ -25,7 +25,7 @@ const settings = {
   ASSAY_MAX_CONNECTIONS: String(maxConnections),
 }
 
-const listHttpProcesses = ({ pid }: Service) => findChildren(pid, 'http-process/main.ts')
+const listHttpProcesses = ({ pid }: Service) => findChildren(pid, 'http-process')
 
 /** Kills HTTP processes, and waits until as many others are ready: only then connections go to both in turn. */
 async function replaceProcesses(service: Service, pids: number[]) {
