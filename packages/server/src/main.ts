@@ -1,12 +1,10 @@
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { raiseLimitWithBuffers } from './runtime/external-memory.ts'
 
 // The compile cache halves the time of later starts. It is in the installation, where only users who can change the
 // program can write; without write permission nothing is cached. All other imports follow it, because modules that Node
 // loads before are not cached.
 enableCompileCache(fileURLToPath(new URL('../../../node_modules/.cache/assay', import.meta.url)))
-raiseLimitWithBuffers()
 
 const [{ CommanderError }, { ConfigMistakes }, { OperatorMistake }, { makeProgram }, { hideCredentials }] =
   await Promise.all([

@@ -1,6 +1,7 @@
 import { hash, subtle } from 'node:crypto'
 import type { Content } from '../domain/content/content.ts'
 import { headBytes } from '../domain/content/content.ts'
+import { raiseLimitWithBuffers } from '../runtime/external-memory.ts'
 
 /** The part of the budget that one account may take: content of others must find memory too. */
 const accountPart = 3 / 4
@@ -84,7 +85,10 @@ export function makeBlockPool({
 export type BlockPool = ReturnType<typeof makeBlockPool>
 
 /** V8 maps the memory of a resizable buffer by itself: freeing returns it to the system at once, at any size. */
-const newBlock = (bytes: number): Buffer => Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
+function newBlock(bytes: number): Buffer {
+  raiseLimitWithBuffers()
+  return Buffer.from(new ArrayBuffer(bytes, { maxByteLength: bytes }))
+}
 
 const freeBlock = ({ buffer }: Buffer) => (buffer as ArrayBuffer).resize(0)
 

@@ -1,10 +1,8 @@
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { raiseLimitWithBuffers } from '../../runtime/external-memory.ts'
 
 // As in main.ts of the service: all other imports follow the compile cache.
 enableCompileCache(fileURLToPath(new URL('../../../../../node_modules/.cache/assay', import.meta.url)))
-raiseLimitWithBuffers()
 
 // The main process decides when this one stops, also when a terminal or systemd signals both.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
