@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import koffi from 'koffi'
+import { collectGarbage } from '../../src/engines/child-process/late-flags.ts'
 
 /** Attempts what a compromised decoder would attempt, through Node and around it, and prints the result of each. */
 const [port, writable] = process.argv.slice(2)
@@ -30,7 +31,7 @@ const createAndWrite = 0o1 | 0o100
 process.on('SIGXFSZ', () => {})
 scanner.user = String(getuid())
 scanner.telemetry = String(process.env.ORT_DISABLE_TELEMETRY)
-scanner.gc = typeof globalThis.gc
+await attempt('collect garbage', collectGarbage)
 await attempt('become root', () => {
   if (setuid(0) !== 0) throw new Error('refused')
 })

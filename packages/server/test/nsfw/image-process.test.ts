@@ -15,7 +15,7 @@ const probe = fileURLToPath(new URL('child-probe.ts', import.meta.url))
 
 test('an image process cannot read other files, write files, start programs or change its user', async (t) => {
   const { scanner, signal, wasReached, dir } = await runProbe(t)
-  const { user, telemetry, gc, ...attempts } = scanner
+  const { user, telemetry, ...attempts } = scanner
   const refused = 'ERR_ACCESS_DENIED'
   assert.deepEqual(attempts, {
     'read a file': refused,
@@ -23,11 +23,11 @@ test('an image process cannot read other files, write files, start programs or c
     'start a program': refused,
     'start a thread': refused,
     'take 4 GB': 'Array buffer allocation failed',
+    'collect garbage': 'done',
     'become root': 'refused',
     'write past Node': 'refused',
   })
   assert.equal(telemetry, '1', 'ORT_DISABLE_TELEMETRY must be set where onnxruntime is loaded')
-  assert.equal(gc, 'function', 'an image process must be able to free the pixels of a large picture')
   if (process.getuid?.() === 0) assert.notEqual(user, '0')
   assert.equal(signal, 'SIGSYS', 'a process that tries to reach the network is killed')
   assert.equal(wasReached, false)

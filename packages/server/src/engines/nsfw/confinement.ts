@@ -10,9 +10,9 @@ const domainDir = join(sourceDir, '..', '..', 'domain')
 const maxHeapMb = 128
 /**
  * Little room for young objects saves 13 MB. Garbage is collected on the one core that the process has: further threads
- * would only take turns there. The program calls `gc` between two pictures.
+ * would only take turns there.
  */
-const heapFlags = ['--max-semi-space-size=2', '--single-threaded-gc', '--expose-gc']
+const heapFlags = ['--max-semi-space-size=2', '--single-threaded-gc']
 
 /**
  * onnxruntime reports to its vendor unless it is told not to. The others are settings of glibc's allocator. Opening a

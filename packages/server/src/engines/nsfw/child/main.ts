@@ -5,6 +5,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import { openChildPipe, type Received } from '../../child-process/child-pipe.ts'
+import { collectGarbage } from '../../child-process/late-flags.ts'
 import type { Answer, Opening, Request } from '../requests.ts'
 import { type Classifier, openClassifier } from './classifier.ts'
 
@@ -25,7 +26,7 @@ for (let received = pipe.readRequest(); received !== undefined; received = pipe.
  * is decoded. Collecting takes 16 ms, so that the pixels of small pictures are left until there are many.
  */
 function freePixels() {
-  if (getHeapStatistics().external_memory > maxExternalBytes) globalThis.gc?.()
+  if (getHeapStatistics().external_memory > maxExternalBytes) collectGarbage()
 }
 
 /** An exception ends the process: after a failure inside a library its state is unknown. */
