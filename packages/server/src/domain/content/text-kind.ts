@@ -146,18 +146,28 @@ const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   return (byte >= 0x20 && byte !== 0x7f) || (byte >= 0x07 && byte <= 0x0d) || byte === 0x1b ? plain : control
 })
 
+/** The classes of two bytes: a look-up for each pair takes half as long as one for each byte. */
+const classesOfPairs = new Uint8Array(65_536)
+for (let pair = 0; pair < classesOfPairs.length; pair++) {
+  classesOfPairs[pair] = (classes[pair & 0xff] as number) | (classes[pair >> 8] as number)
+}
+
 /** Content lies in resizable memory, in which V8 reads single bytes two to four times as slowly as in a copy. */
 const chunk = new Uint8Array(1024)
+const pairsOfChunk = new Uint16Array(chunk.buffer)
 
 /**
- * Collects the classes of all bytes, with one table look-up per byte (0.8 ns). It stops at the first chunk with a
- * control character, which binary content soon has. Checking after each byte would take longer than the look-up.
+ * Collects the classes of all bytes, with one table look-up per pair. It stops at the first chunk with a control
+ * character, which binary content soon has. Checking after each pair would take longer than the look-up.
  */
 function collectClasses(head: Buffer): number {
   let seenClasses = 0
   for (let at = 0; at < head.length && (seenClasses & control) === 0; at += chunk.length) {
     const bytes = head.copy(chunk, 0, at)
-    for (let i = 0; i < bytes; i++) seenClasses |= classes[chunk[i] as number] as number
+    // A single byte at the end makes a pair with itself.
+    if (bytes % 2 === 1) chunk[bytes] = chunk[bytes - 1] as number
+    const pairs = Math.ceil(bytes / 2)
+    for (let i = 0; i < pairs; i++) seenClasses |= classesOfPairs[pairsOfChunk[i] as number] as number
   }
   return seenClasses
 }
