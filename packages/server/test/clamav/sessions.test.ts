@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { describe, test as nodeTest, type TestContext } from 'node:test'
 import { EngineDown } from '../../src/domain/ports/engines.ts'
@@ -71,6 +72,34 @@ describe('sessions with clamd', () => {
     assert.equal(await sessions.scan(small, noAbort), 'stream: Virüs FOUND')
     assert.equal(await sessions.scan(small, noAbort), 'stream: Virüs FOUND')
     sessions.close()
+  })
+
+  test('send nothing more of content whose reply came early, because its memory is used again', async (t) => {
+    const received: Buffer[] = []
+    const server = createServer((socket) => {
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('1: INSTREAM size limit exceeded. ERROR\0')
+      })
+      socket.on('data', (bytes) => received.push(bytes))
+      connections.push(socket)
+    })
+    const connections: Socket[] = []
+    t.after(() => {
+      for (const connection of connections) connection.destroy()
+      server.close()
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const sessions = makeSessions({ address: { host: '127.0.0.1', port }, count: 1 })
+    const data = Buffer.alloc(32 * 1024 * 1024, 'a')
+    assert.equal(await sessions.scan(data, noAbort), 'INSTREAM size limit exceeded. ERROR')
+    data.fill('b')
+    const [connection] = connections as [Socket]
+    const closed = once(connection, 'close')
+    connection.on('error', () => {}).resume()
+    await closed
+    assert.ok(!Buffer.concat(received).includes('b'))
   })
 
   test('reject a reply without its end', async (t) => {

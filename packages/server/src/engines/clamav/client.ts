@@ -4,7 +4,7 @@ import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
-import { maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
+import { endOfStream, maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
 
 /** Content up to this size uses a kept connection; larger content takes so long to scan that it makes no difference. */
 const sessionBytes = 256 * 1024
@@ -169,7 +169,7 @@ function openSession(address: ServerAddress, generation: number, { onIdle, onClo
         commandCount++
         pending = { resolve, reject, signal }
         signal.addEventListener('abort', stop, { once: true })
-        socket.write(toMessage(data))
+        sendContent(socket, data)
       }),
     end: () => socket.end(),
   }
@@ -200,9 +200,13 @@ function openSession(address: ServerAddress, generation: number, { onIdle, onClo
       socket.destroy(new Error('clamd replied to another command'))
       return false
     }
-    takePending()?.resolve(text.slice(prefix.length))
-    onIdle(session)
-    return true
+    const finished = takePending()
+    // After an early reply, such as that of a limit, the rest would be sent from memory that is released now.
+    const isSent = socket.writableLength === 0
+    if (isSent) onIdle(session)
+    else socket.destroy()
+    finished?.resolve(text.slice(prefix.length))
+    return isSent
   }
 
   socket.on('error', (error) => {
@@ -218,12 +222,25 @@ function openSession(address: ServerAddress, generation: number, { onIdle, onClo
 
 const noBytes = Buffer.alloc(0)
 
-/** The command, the length of the content, the content, and the length 0 as its end: one write costs less than four. */
-function toMessage(data: Buffer): Buffer {
-  const message = Buffer.allocUnsafe(command.length + 8 + data.length)
+/** Content up to this size is copied, because one write of a copy costs less than a write of three parts. */
+const copiedBytes = 16 * 1024
+
+/** Sends the command, the length of the content, the content, and the length 0 as its end. */
+function sendContent(socket: Socket, data: Buffer) {
+  const isCopied = data.length <= copiedBytes
+  const headBytes = command.length + 4
+  const message = Buffer.allocUnsafe(isCopied ? headBytes + data.length + endOfStream.length : headBytes)
   message.write(command, 'latin1')
   message.writeUInt32BE(data.length, command.length)
-  data.copy(message, command.length + 4)
-  message.writeUInt32BE(0, message.length - 4)
-  return message
+  if (isCopied) {
+    data.copy(message, headBytes)
+    message.writeUInt32BE(0, message.length - endOfStream.length)
+    socket.write(message)
+    return
+  }
+  socket.cork()
+  socket.write(message)
+  socket.write(data)
+  socket.write(endOfStream)
+  socket.uncork()
 }

@@ -7,7 +7,7 @@ import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
 import { waitForRoom } from '../../runtime/wait-for-room.ts'
 
 export const maxReplyLength = 4096
-const endOfStream = Buffer.alloc(4)
+export const endOfStream = Buffer.alloc(4)
 const chunkBytes = 512 * 1024
 
 /** Sends a command without content: PING, VERSION, RELOAD. A stall of our own event loop does not count as time. */
