@@ -75,7 +75,7 @@ suite('a caller on the fast path', () => {
 })
 
 async function openAccount() {
-  const { api_key, id } = await service.createAccount('--rate', '5000/1m')
+  const { api_key, id } = await service.createAccount('--rate', '5000/1d')
   const caller = makeCaller(service.url, api_key)
   const readLedger = () => service.operate('credits', 'ledger', '--account', id) as Promise<{ kind: string }[]>
   return {

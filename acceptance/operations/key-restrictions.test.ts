@@ -33,7 +33,7 @@ const all = [...operations.map(({ id, method, path }) => ({ id, method, path }))
 describe('a key that is restricted', () => {
   let account: Awaited<ReturnType<typeof openAccount>>
   before(async () => {
-    account = await openAccount(admin, { plan: 'standard', credits: 1000, rate: '1000/1m' })
+    account = await openAccount(admin, { plan: 'standard', credits: 1000, rate: '1000/1d' })
   })
   const createKey = async (name: string, restrictions: object) =>
     (await admin.ask<{ api_key: string }>(account.owner, 'POST', '/keys', { name, ...restrictions })).api_key

@@ -6,6 +6,8 @@ import type { AdmissionAnswer, AdmissionGate } from '../../src/domain/ports/admi
 import { newTestScan } from '../support/test-scan.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
+/** Seconds. Such a rate window does not end during a test, even if the machine stands still for minutes. */
+const day = 86_400
 const count = (answers: AdmissionAnswer[], outcome: AdmissionAnswer['outcome']) =>
   answers.filter((a) => a.outcome === outcome).length
 const times = <T>(n: number, make: () => T) => Array.from({ length: n }, make)
@@ -24,7 +26,7 @@ describe('the admission gate', () => {
     Promise.all(Array.from({ length: asks }, (_, i) => ask(gates[i % gates.length] as AdmissionGate)))
 
   test('of 300 requests at once on a rate of 50, exactly 50 pass', async () => {
-    const { digest } = await stores.register({ rate: { requests: 50, periodSeconds: 60 } })
+    const { digest } = await stores.register({ rate: { requests: 50, periodSeconds: day } })
     const answers = await askAll(300, (gate) => gate.admit({ keyDigest: digest, countsRequest: true }))
     assert.equal(count(answers, 'admitted'), 50)
     assert.equal(count(answers, 'rate-limited'), 250)
@@ -57,7 +59,7 @@ describe('the admission gate', () => {
   })
 
   test('keys of one account have windows of their own and one balance together', async () => {
-    const { digest, id } = await stores.register({ credits: 10, rate: { requests: 8, periodSeconds: 60 } })
+    const { digest, id } = await stores.register({ credits: 10, rate: { requests: 8, periodSeconds: day } })
     const { apiKey } = await stores.registration.createKey(id, { name: 'second', expiresAt: null })
     const digests = [digest, toKeyDigest(apiKey)]
     const answers = await Promise.all(
@@ -139,7 +141,7 @@ describe('the admission gate', () => {
   })
 
   test('a rate-limited request charges nothing and records nothing', async () => {
-    const { digest, id } = await stores.register({ credits: 100, rate: { requests: 2, periodSeconds: 60 } })
+    const { digest, id } = await stores.register({ credits: 100, rate: { requests: 2, periodSeconds: day } })
     await Promise.all(
       times(9, () => stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan() })),
     )
@@ -183,7 +185,7 @@ describe('the admission gate', () => {
     'one with an idempotency key': { idempotency: { operation: 'scan', key: 'once', fingerprint: 'ab' } },
   })) {
     test(`${how} whose verdict rests on what the account has changed is counted, and neither charged nor recorded`, async () => {
-      const { digest, id } = await stores.register({ credits: 5, rate: { requests: 9, periodSeconds: 60 } })
+      const { digest, id } = await stores.register({ credits: 5, rate: { requests: 9, periodSeconds: day } })
       const ask = (flagsSexy: boolean) =>
         stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan(), flagsSexy, ...more })
       await stores.accounts.updateAccount(id, { flagsSexy: false })
@@ -203,7 +205,7 @@ describe('the admission gate', () => {
     'a background scan': { job: { queue: 'q', source: { at: 'url', url: 'https://a.test/' }, callbackUrl: null } },
   } as const)) {
     test(`${how} with a key whose restrictions have changed is counted, and neither charged nor recorded`, async () => {
-      const { digest, id } = await stores.register({ credits: 5, rate: { requests: 9, periodSeconds: 60 } })
+      const { digest, id } = await stores.register({ credits: 5, rate: { requests: 9, periodSeconds: day } })
       const ask = (restrictions: string) =>
         stores.gate.admit({ keyDigest: digest, countsRequest: true, scan: newTestScan(), restrictions, ...more })
       const [key] = await stores.keys.listKeys(id)
@@ -231,7 +233,7 @@ describe('the admission gate', () => {
   })
 
   test('scans of one key are charged by what the key, the account and the window allow at that moment', async () => {
-    const { digest, id } = await stores.register({ credits: 3, rate: { requests: 9, periodSeconds: 60 } })
+    const { digest, id } = await stores.register({ credits: 3, rate: { requests: 9, periodSeconds: day } })
     const ask = (countsRequest = true) =>
       stores.gate.admit({ keyDigest: digest, countsRequest, scan: newTestScan({ mode: 'sync' }) })
     const say = (answer: AdmissionAnswer) =>
