@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toMedian, watchCores } from './children.ts'
 import { openSetting, type Setting, type Side, type SideName } from './cluster-setting.ts'
-import { listTree, readShareMegabytes } from './processes.ts'
+import { listTree, readMegabytesTogether } from './processes.ts'
 import type { Row } from './results.ts'
 
 const sideNames: SideName[] = ['one', 'cluster', 'both']
@@ -121,7 +121,7 @@ function toRows(what: string, rates: Rates): Row[] {
 /** Memory of the nodes after the load of the measurements above. */
 function toMemoryRows({ sides: { cluster } }: Setting): Row[] {
   const [api, , worker] = cluster.nodes
-  const toText = (pids: number[]) => `${Math.round(pids.reduce((all, pid) => all + readShareMegabytes(pid), 0))} MB`
+  const toText = (pids: number[]) => `${Math.round(readMegabytesTogether(pids))} MB`
   const toRow = (what: string, pid: number): Row => ({
     what: `memory of ${what} after these scans`,
     ours: toText([pid]),

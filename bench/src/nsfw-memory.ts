@@ -2,7 +2,7 @@ import { openChildren, sum } from './children.ts'
 import type { EngineJob, EngineResult } from './nsfw-engine.ts'
 import type { openPictures } from './nsfw-pictures.ts'
 import { listImageProcesses, openSetting, type Setting } from './nsfw-setting.ts'
-import { forgetPeak, listTree, readMegabytes, readPeakMegabytes, readShareMegabytes } from './processes.ts'
+import { forgetPeak, listTree, readMegabytes, readMegabytesTogether, readPeakMegabytes } from './processes.ts'
 import type { Row } from './results.ts'
 
 const megabyte = 1024 * 1024
@@ -116,7 +116,7 @@ async function watch(list: () => number[], work: () => Promise<unknown>): Promis
   let [atOneTime, shares] = [0, 0]
   const sampleMemory = () => {
     atOneTime = Math.max(atOneTime, sum([...known].map(readMegabytes)))
-    shares = Math.max(shares, sum([...known].map(readShareMegabytes)))
+    shares = Math.max(shares, readMegabytesTogether([...known]))
   }
   const timer = setInterval(sampleMemory, 100)
   await work().finally(() => clearInterval(timer))

@@ -50,9 +50,28 @@ export const readPeakMegabytes = (pid: number) =>
 export const readMegabytes = (pid: number) =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readProc(pid, 'status'))?.[1] ?? 0) / 1024
 
-/** Reads the memory of a process, with shared memory divided among its users. */
-export const readShareMegabytes = (pid: number) =>
-  Number(/^Pss:\s+(\d+) kB/m.exec(readProc(pid, 'smaps_rollup'))?.[1] ?? 0) / 1024
+/**
+ * Reads the memory of some processes, with what they share counted once: of each mapping, the most that one of them has.
+ * The proportional share of the kernel would leave out a part of what other programs use as well.
+ */
+export function readMegabytesTogether(pids: number[]): number {
+  let ownKilobytes = 0
+  const shared = new Map<string, number>()
+  for (const pid of pids) {
+    for (const mapping of readProc(pid, 'smaps').split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)) {
+      // A file may be at other addresses in another process; memory without a file is shared by forked ones, at the same.
+      const [, range = '', mapped = '', inode = ''] = /^(\S+) (\S+ \S+ \S+ (\d+).*)/.exec(mapping) ?? []
+      const part = inode === '0' ? `${range} ${mapped}` : mapped
+      let ofMapping = 0
+      for (const [, kind, text] of mapping.matchAll(/^(Private|Shared)_\w+: +(\d+) kB/gm)) {
+        if (kind === 'Private') ownKilobytes += Number(text)
+        else ofMapping += Number(text)
+      }
+      shared.set(part, Math.max(shared.get(part) ?? 0, ofMapping))
+    }
+  }
+  return [...shared.values()].reduce((total, kilobytes) => total + kilobytes, ownKilobytes) / 1024
+}
 
 export const readCommandLine = (pid: number) => readProc(pid, 'cmdline').replaceAll('\0', ' ')
 
