@@ -42,8 +42,11 @@ export function makeMemoryBudget({ maxBytes }: { maxBytes: number }) {
 
 export type MemoryBudget = ReturnType<typeof makeMemoryBudget>
 
-/** How long unused blocks stay in a pool beyond those that it always keeps. */
-const keptMs = 5000
+/**
+ * How long unused blocks stay in a pool beyond those that it always keeps. With new memory, an upload of 100 MB takes 820
+ * instead of 430 ms of processor time, so the next one should find that of the last.
+ */
+const keptMs = 30_000
 
 /**
  * Reuses blocks of memory for content. The first use of new memory costs ten times as much as copying into it, and with
