@@ -30,7 +30,7 @@ const connections = 4
 const pictureCount = 48
 /** Pictures of the slowest peer, and those that wake up idle processes. */
 const fewPictures = 4
-/** Warm-up before the first turn, as in malware.ts. */
+/** Warm-up of each program before its first turn. */
 const warmSeconds = 10
 
 /**

@@ -17,6 +17,7 @@ export const delayTiering = () => setFlagsFromString(tieringFlag)
 
 let gc: (() => void) | undefined
 
+/** Frees all garbage now, with the memory of buffers that only garbage refers to. */
 export function collectGarbage() {
   if (gc === undefined) {
     setFlagsFromString('--expose-gc')
