@@ -123,6 +123,33 @@ describe('animations', () => {
     assert.ok(isNear(colourOf(await found.render(largeShape), 0.5, 0.5), [255, 0, 0]))
   })
 
+  it('each chosen frame shows its own colours, also when the pixels of a frame are an odd number', async () => {
+    const colours = Array.from({ length: 40 }, (_, i): Colour => [(i * 37) % 256, (i * 91) % 256, (i * 13) % 256])
+    for (const encode of Object.values(encoders)) {
+      const { views } = await open(await encode(colours.map((colour) => plain(97, 35, colour))))
+      assert.ok(views.length > 30, `${views.length} frames`)
+      for (const { index, small, render } of views) {
+        const colour = colours[index] as Colour
+        assert.ok(isNear(colourOf(small, 0.5, 0.5), colour, 8), `${index} of ${colourOf(small, 0.5, 0.5)}`)
+        assert.ok(isNear(colourOf(await render(largeShape), 0.9, 0.5), colour, 8))
+      }
+    }
+  })
+
+  it('frames that become transparent late are looked at on white and on black', async () => {
+    const cleared = paint(100, 80, (x) => (x < 50 ? [...red, 255] : [0, 0, 0, 0]))
+    const whole = plain(100, 80, [...red, 255])
+    const { views } = await open(await toRoll([whole, cleared]).webp({ lossless: true, effort: 0 }).toBuffer())
+    assert.deepEqual(
+      views.map(({ index, small }) => [index, colourOf(small, 0.75, 0.5)]),
+      [
+        [0, red],
+        [1, [255, 255, 255]],
+        [1, [0, 0, 0]],
+      ],
+    )
+  })
+
   it('a GIF of parts is shown as the whole that viewers make of them', async () => {
     const canvas = { width: 100, height: 100 }
     const { views } = await open(

@@ -1,11 +1,11 @@
 import type { Shape } from '../models/model.ts'
 import { isTransparent } from './backgrounds.ts'
 import { applyProfile } from './colours.ts'
+import { type OpaqueFrames, readOpaqueFrames } from './opaque-frames.ts'
 import { readPng } from './png.ts'
 import {
   type Detail,
   newOverLimit,
-  newUnsupported,
   openSharp,
   type Raster,
   refuseErrors,
@@ -13,6 +13,7 @@ import {
   renderDetail,
   renderWhole,
   type Source,
+  splitRoll,
 } from './render.ts'
 
 /** The frames of a picture in order; a still picture has one. */
@@ -28,6 +29,8 @@ export type FrameSource = {
   isTiny: boolean
   /** Decodes frames from `first` on, and all before them too: the formats allow no other way. */
   read(first: number, count: number, shape: Shape): Promise<Raster[]>
+  /** The frames of an animation that has no transparency and is small enough to hold all of its pixels. */
+  readOpaque?: (() => Promise<OpaqueFrames | undefined>) | undefined
   /** Decodes the only frame larger than the models take it, in its own proportions. */
   readDetail: (() => Promise<Detail>) | undefined
 }
@@ -158,6 +161,9 @@ async function decodeOnce(source: Source): Promise<Source> {
 /** Pixels of a canvas that a decoder fills in less time than a model's square takes to be scaled. */
 export const maxTinyPixels = 20_000
 
+/** Memory for the pixels of all frames. */
+const maxPixelBytes = 64 * 1024 * 1024
+
 type Animation = { format: string; width: number; height: number; pages: number }
 
 /** Animated GIF and WebP: libvips composes the frames into one tall picture and decodes it in one pass. */
@@ -172,14 +178,12 @@ export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeld
   const framesPerPass = holdsAllFrames ? Math.min(maxFramesPerPass, Math.max(1, affordable)) : maxFramesPerPass
 
   const read = async (first: number, count: number, shape: Shape): Promise<Raster[]> => {
-    const { data, channels } = await render({ bytes, options: { page: first, pages: count, autoOrient: false } }, shape)
-    const frameBytes = shape.side * shape.side * channels
-    if (data.length !== frameBytes * count) throw newUnsupported('fewer frames than stated')
-    return Array.from({ length: count }, (_, i) => ({
-      data: data.subarray(i * frameBytes, (i + 1) * frameBytes),
-      channels,
-    }))
+    const roll = await render({ bytes, options: { page: first, pages: count, autoOrient: false } }, shape)
+    return splitRoll(roll, shape, count)
   }
+  const decoderBytes = canvasBytes * (composing + (holdsAllFrames ? Math.min(framesPerPass, animation.pages) : 0))
+  const pixelBytes = canvasBytes * animation.pages
+  const canHoldPixels = pixelBytes <= maxPixelBytes && decoderBytes + pixelBytes <= maxHeldBytes
 
   return {
     frames: animation.pages,
@@ -187,7 +191,8 @@ export function makeAnimationFrames(bytes: Buffer, animation: Animation, maxHeld
     size: animation,
     readDetail: undefined,
     isTiny: animation.width * animation.height <= maxTinyPixels,
-    heldBytes: canvasBytes * (composing + (holdsAllFrames ? Math.min(framesPerPass, animation.pages) : 0)),
+    heldBytes: decoderBytes,
     read,
+    readOpaque: canHoldPixels ? once(() => readOpaqueFrames(bytes, animation)) : undefined,
   }
 }

@@ -52,6 +52,16 @@ export const renderAgain = ({ data, width, height, channels }: Detail, shape: Sh
 /** Renders a picture at its own size. */
 export const renderWhole = (source: Source): Promise<Raster> => toRaster(openSharp(source).toColourspace('srgb'))
 
+/** Cuts frames that lie one below the other apart. */
+export function splitRoll({ data, channels }: Raster, { side }: Shape, count: number): Raster[] {
+  const frameBytes = side * side * channels
+  if (data.length !== frameBytes * count) throw newUnsupported('fewer frames than stated')
+  return Array.from({ length: count }, (_, i) => ({
+    data: data.subarray(i * frameBytes, (i + 1) * frameBytes),
+    channels,
+  }))
+}
+
 export async function readMetadata(bytes: Buffer): Promise<Metadata> {
   return refuseErrors(() => sharp(bytes, { failOn: 'none', limitInputPixels: false }).metadata())
 }
