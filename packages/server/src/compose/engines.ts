@@ -85,7 +85,7 @@ function withTimer(assess: Assess, metrics: Pick<Metrics, 'timer'>): Assess {
     try {
       return await assess(content, options)
     } finally {
-      observe(options.kind, (performance.now() - startedAt) / 1000)
+      observe((performance.now() - startedAt) / 1000, options.kind)
     }
   }
 }

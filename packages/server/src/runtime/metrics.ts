@@ -9,6 +9,7 @@ import {
   Registry,
 } from 'prom-client'
 import { requestSeconds } from './activity-totals.ts'
+import { makeDurations } from './durations.ts'
 import { createServer } from './node-http.ts'
 
 /** The metrics of a process, as JSON can hold them. */
@@ -60,8 +61,8 @@ export function makeMetrics(labels: { region: string; version: string }) {
     registry,
     collect,
     addFrom,
-    ...newRequestHistogram(registers, collect),
-    ...newLabelledMetrics(registers),
+    ...newRequestHistogram(registry, collect),
+    ...newLabelledMetrics(registry),
     observeBatch: (size: number) => batches.observe(size),
     countFailure: () => failures.inc(),
     countEscape: (parser: string, count = 1) => escapes.inc({ parser }, count),
@@ -150,15 +151,11 @@ function makeJoined<T>(read: () => Promise<T>): () => Promise<T> {
   }
 }
 
-const newLabelledMetrics = (registers: Registry[]) => ({
-  /** A histogram of durations; the returned function takes the label values, then the seconds. */
-  timer<const Label extends string>(name: string, help: string, labelNames: Label[]) {
-    const buckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 100]
-    const histogram = new Histogram({ name, help, labelNames, buckets, registers })
-    return (...observed: [...values: string[], seconds: number]) => {
-      const values = observed.slice(0, -1) as string[]
-      histogram.labels(...values).observe(observed.at(-1) as number)
-    }
+const newLabelledMetrics = (registry: Registry, registers = [registry]) => ({
+  /** A histogram of durations by one or two labels; the returned function takes the seconds and the label values. */
+  timer(name: string, help: string, labelNames: readonly [first: string, second?: string]) {
+    const bounds = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10, 30, 100]
+    return makeDurations(registry, { name, help, labelNames, bounds }).observe
   },
   /** A metric with a value for each engine or listener, read at each scrape; a counter when its name says so. */
   byLabel<const Label extends 'engine' | 'listener'>(
@@ -211,35 +208,21 @@ function makeCollector(registry: Registry) {
 
 const requestMetric = 'assay_http_request_duration_seconds'
 
-function newRequestHistogram(registers: Registry[], collect: () => Promise<Registry>) {
-  const requests = new Histogram({
+function newRequestHistogram(registry: Registry, collect: () => Promise<Registry>) {
+  const requests = makeDurations(registry, {
     name: requestMetric,
     help: 'Time from the first byte of a request to the last byte of its response.',
     labelNames: ['operation', 'status'],
-    buckets: requestSeconds,
-    registers,
+    bounds: requestSeconds,
   })
-  /** Series by operation and status, so that the library does not validate and hash the labels for each request. */
-  const series = new Map<string, Map<number, ReturnType<typeof requests.labels>>>()
 
   return {
-    observeRequest(operation: string, status: number, seconds: number) {
-      let byStatus = series.get(operation)
-      if (byStatus === undefined) {
-        byStatus = new Map()
-        series.set(operation, byStatus)
-      }
-      let histogram = byStatus.get(status)
-      if (histogram === undefined) {
-        histogram = requests.labels(operation, String(status))
-        byStatus.set(status, histogram)
-      }
-      histogram.observe(seconds)
-    },
+    observeRequest: (operation: string, status: number, seconds: number) =>
+      requests.observe(seconds, operation, status),
     /** Count and percentiles of all requests since the start. A percentile is the upper bound of its bucket. */
     async summariseRequests() {
-      const all = (await collect()).getSingleMetric(requestMetric) as typeof requests
-      const { values } = await all.get()
+      const all = (await collect()).getSingleMetric(requestMetric) as Pick<typeof requests, 'get'> | undefined
+      const values = (await all?.get())?.values ?? []
       const buckets = new Map<number, number>()
       for (const { metricName, labels, value } of values) {
         if (metricName?.endsWith('_bucket') !== true) continue

@@ -225,7 +225,7 @@ describe('activity', () => {
     metrics.observeRequest('General.Ping', 200, 0.004)
     metrics.countWebhookAttempt('delivered')
     metrics.countWebhookAttempt('retried')
-    observeEngine('malware', 1.5)
+    observeEngine(1.5, 'malware')
     isFailing = true
     await assert.rejects(recorder.record())
     isFailing = false

@@ -24,3 +24,25 @@ test('metrics are served on the address of the setting, and on no other', async 
     await server.close()
   }
 })
+
+test('durations are a histogram with a series for each pair of labels', async () => {
+  const metrics = makeMetrics({ region: 'test', version: '1' })
+  const observe = metrics.timer('assay_sample_seconds', 'A sample.', ['call', 'outcome'])
+  for (const seconds of [0.001, 0.005, 0.2, 1000]) observe(seconds, 'put', 'ok')
+  observe(3, 'put', 'lost')
+  const text = await metrics.registry.metrics()
+  assert.match(text, /^# TYPE assay_sample_seconds histogram$/m)
+  const find = (name: string, ...labels: string[]) =>
+    text
+      .split('\n')
+      .find((line) => line.startsWith(`${name}{`) && labels.every((label) => line.includes(label)))
+      ?.replace(/^.* /, '')
+  const [ok, lost] = ['outcome="ok"', 'outcome="lost"']
+  assert.equal(find('assay_sample_seconds_bucket', 'le="0.005"', 'call="put"', ok, 'region="test"'), '2')
+  assert.equal(find('assay_sample_seconds_bucket', 'le="0.25"', ok), '3')
+  assert.equal(find('assay_sample_seconds_bucket', 'le="100"', ok), '3')
+  assert.equal(find('assay_sample_seconds_bucket', 'le="+Inf"', ok), '4')
+  assert.equal(find('assay_sample_seconds_sum', ok), '1000.206')
+  assert.equal(find('assay_sample_seconds_count', ok), '4')
+  assert.equal(find('assay_sample_seconds_count', lost), '1')
+})

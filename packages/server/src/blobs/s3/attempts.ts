@@ -5,7 +5,7 @@ import type { Logger } from '../../runtime/logger.ts'
 /** `missing`: the object does not exist. `refused`: a retry would not help. `failed`, `lost`: a retry may help. */
 export type CallOutcome = 'ok' | 'missing' | 'refused' | 'failed' | 'lost'
 
-type ObserveCall = (call: string, outcome: CallOutcome, seconds: number) => void
+type ObserveCall = (seconds: number, call: string, outcome: CallOutcome) => void
 
 export type AttemptOptions = {
   /** The time limit of each attempt. */
@@ -43,13 +43,13 @@ export function makeAttempts({ observe, log, pausesMs = defaultPausesMs }: Attem
       const timer = setTimeout(() => limit.abort(new Error(`No answer within ${attemptMs} ms`)), attemptMs)
       try {
         const answer = await run(signal === undefined ? limit.signal : AbortSignal.any([limit.signal, signal]))
-        observe(call, 'ok', (performance.now() - startedAt) / 1000)
+        observe((performance.now() - startedAt) / 1000, call, 'ok')
         logChange(undefined)
         return answer
       } catch (error) {
         signal?.throwIfAborted()
         const outcome = toOutcome(error)
-        observe(call, outcome, (performance.now() - startedAt) / 1000)
+        observe((performance.now() - startedAt) / 1000, call, outcome)
         if (outcome === 'missing') throw error
         logChange(error)
         const pauseMs = (pausesMs[tries] ?? Number.POSITIVE_INFINITY) * (0.5 + Math.random())

@@ -45,7 +45,7 @@ export function newCorner(t: TestContext, store: TestS3) {
         master,
         installationId: 'installation',
         stagingDir: newTestDir(t),
-        observe: (call, outcome) => observed.push({ call, outcome }),
+        observe: (_seconds, call, outcome) => observed.push({ call, outcome }),
         log: makeLogger({ level: 'silent', region: 'test' }),
         pausesMs: more.pausesMs,
       })
