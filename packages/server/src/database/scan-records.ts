@@ -1,3 +1,4 @@
+import { toIsoText } from '../domain/iso-text.ts'
 import type { JobSource, NewJob } from '../domain/ports/job-store.ts'
 import type { NewScan } from '../domain/scans/scan.ts'
 
@@ -13,8 +14,8 @@ export const toScanRecord = (scan: NewScan) => ({
   content_name: scan.contentName,
   signals: scan.signals,
   metadata: scan.metadata,
-  created_at: scan.createdAt,
-  completed_at: scan.completedAt,
+  created_at: toIsoText(scan.createdAt),
+  completed_at: scan.completedAt && toIsoText(scan.completedAt),
 })
 
 export const scanRecord = `id uuid, kind text, mode text, region text, status text,

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toPeriodText } from '../domain/accounts/account.ts'
 import type { Admission, Admitted } from '../domain/accounts/admission.ts'
 import type { KeyUse } from '../domain/accounts/key-restrictions.ts'
+import { toIsoText } from '../domain/iso-text.ts'
 import type { Caller, Idempotency } from '../domain/ports/admission-gate.ts'
 import { type FieldErrors, Problem } from '../domain/problem.ts'
 import { checkIdempotencyKey, toFingerprint } from '../domain/scans/check-submission.ts'
@@ -124,7 +125,7 @@ export function applyAdmission(request: FastifyRequest, reply: FastifyReply, { c
     if (refused?.refusal.kind !== 'rate-limited') {
       reply.header(headers.rateLimit, toPeriodText(caller.rate.periodSeconds))
       reply.header(headers.rateRemaining, caller.requestsRemaining)
-      reply.header(headers.rateReset, caller.resetsAt.toISOString())
+      reply.header(headers.rateReset, toIsoText(caller.resetsAt))
     }
   }
   if (refused !== undefined) throw refused

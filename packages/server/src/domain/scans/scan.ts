@@ -1,6 +1,7 @@
 import type { ScanKind, ScanMode, ScanResult, ScanResultType } from '@assay/contract'
 import { v7 } from 'uuid'
 import { drawRandom } from '../accounts/secrets.ts'
+import { toIsoText } from '../iso-text.ts'
 
 export type Scan = {
   id: string
@@ -46,7 +47,7 @@ export const toScanResult = (scan: Scan): ScanResult => ({
   content_type: scan.contentType,
   signals: scan.signals,
   metadata: scan.metadata,
-  created_at: scan.createdAt.toISOString(),
-  completed_at: scan.completedAt?.toISOString() ?? null,
+  created_at: toIsoText(scan.createdAt),
+  completed_at: scan.completedAt === null ? null : toIsoText(scan.completedAt),
   ...(scan.contentName === null ? {} : { content_name: scan.contentName }),
 })
