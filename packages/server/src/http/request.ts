@@ -17,10 +17,14 @@ declare module 'fastify' {
 /** The header in which an HTTP process tells the main process the local origin of the client's connection. */
 export const localOriginHeader = 'x-assay-local-origin'
 
-/** Lists every value of a header. Node's parsed headers join repeated values, or drop all but the first. */
+/**
+ * Lists every value of a header, whose name is given in lower case. Node's parsed headers join repeated values, or drop
+ * all but the first.
+ */
 export function listHeader(request: IncomingMessage, name: string): string[] {
-  const { rawHeaders } = request
   const values: string[] = []
+  if (request.headers[name] === undefined) return values
+  const { rawHeaders } = request
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const candidate = rawHeaders[i] as string
     if (candidate.length === name.length && candidate.toLowerCase() === name) values.push(rawHeaders[i + 1] as string)

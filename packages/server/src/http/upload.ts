@@ -58,8 +58,7 @@ export type Contents<C> = { newWriter(options: WriterOptions): ContentWriter<C> 
 
 function makeForm<C>({ contents, maxBytes, accountId, expectedBytes }: Deps<C> & { expectedBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
-  const fieldNames = new Set<string>()
-  const repeatedFields = new Set<string>()
+  const fieldNames: string[] = []
   let state: 'missing' | 'complete' | 'too large' = 'missing'
   let writer: ContentWriter<C> | undefined
   let partName: string | undefined
@@ -73,7 +72,7 @@ function makeForm<C>({ contents, maxBytes, accountId, expectedBytes }: Deps<C> &
       if (header.isFile) files++
       if (files > maxFiles) throw malformed('The form has too many parts.')
       if (name !== 'file' && !isTextField(name)) return ignoringSink
-      ;(fieldNames.has(name) ? repeatedFields : fieldNames).add(name)
+      fieldNames.push(name)
       if (!header.isFile) return isTextField(name) ? openField(name, header.charset) : ignoringSink
       if (isTextField(name)) fields[name] = notText
       if (name !== 'file' || writer !== undefined) return ignoringSink
@@ -93,7 +92,7 @@ function makeForm<C>({ contents, maxBytes, accountId, expectedBytes }: Deps<C> &
       const file: UploadedFile<C> =
         state === 'complete' && writer !== undefined ? { content: await writer.finish() } : toMissingFile(state)
       if (state === 'too large') await writer?.abort()
-      return { fields, file, partName, repeated: [...repeatedFields] }
+      return { fields, file, partName, repeated: listRepeated(fieldNames) }
     },
   }
 
@@ -128,6 +127,9 @@ function makeForm<C>({ contents, maxBytes, accountId, expectedBytes }: Deps<C> &
     }
   }
 }
+
+const listRepeated = (names: string[]): string[] =>
+  names.filter((name, at) => names.indexOf(name) === at && names.lastIndexOf(name) > at)
 
 const ignoringSink: PartSink = { write() {}, end() {} }
 

@@ -223,3 +223,21 @@ function makeRandom(seed: number) {
     return (state >>> 8) % below
   }
 }
+
+test('the usual header of a file is read as the same header in another form', () => {
+  const types = [
+    '',
+    '\r\nContent-Type: text/plain',
+    '\r\nContent-Type: text/plain; charset="a;b"',
+    '\r\ncontent-type: ',
+  ]
+  for (const filename of ['a.txt', '', 'a; name=x.txt', '/home/me/a :.txt', 'na\u00efve.txt', 'a%22.txt', "a'b=c"]) {
+    for (const type of types) {
+      const usual = `Content-Disposition: form-data; name="file"; filename="${filename}"${type}`
+      const other = `X-Other: 1\r\n${usual}`
+      const [read, readOther] = [usual, other].map((header) => parse(toBody({ header, content: 'x' })))
+      assert.equal(read?.length, 1)
+      assert.deepEqual(read, readOther)
+    }
+  }
+})

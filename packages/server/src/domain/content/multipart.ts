@@ -165,8 +165,16 @@ function findHeaderEnd(bytes: Buffer, delimiter: Buffer): number | undefined {
 /** The header of a part. A part with a filename, or of type `application/octet-stream`, is a file. */
 export type PartHeader = { name: string; filename: string | undefined; isFile: boolean; charset: string | undefined }
 
+/** The header of a file as nearly every client writes it, read by one expression. Others are read line by line. */
+const usualFileHeader =
+  /^content-disposition: form-data; name="([^"\\\r\n]*)"; filename="([^"\\\r\n]*)"(?:\r\ncontent-type: [^\r\n]*)?$/i
+
 /** Returns undefined for a part that is no form field: without a name, or with another disposition. */
 function readPartHeader(text: string): PartHeader | undefined {
+  const [, usualName, usualFilename] = usualFileHeader.exec(text) ?? []
+  if (usualName !== undefined && usualFilename !== undefined) {
+    return { name: usualName, filename: toBaseName(usualFilename), isFile: true, charset: undefined }
+  }
   if (hasOddLines(text)) throw malformed('The header of a part has a line that parsers read differently.')
   const unfolded = /\n[ \t]/.test(text) ? text.replaceAll(/\r\n[ \t]+/g, ' ') : text
   const lines = unfolded.split('\r\n')

@@ -78,7 +78,8 @@ function checkFileName(kind: ScanKind, name: unknown): string[] {
   if (typeof name !== 'string') return ['must be a string.']
   if (name.trim() === '') return ['must not be empty.']
   const errors: string[] = []
-  if ([...name].length > maxFileNameLength) errors.push(`must not be longer than ${maxFileNameLength} characters.`)
+  if (name.length > maxFileNameLength && [...name].length > maxFileNameLength)
+    errors.push(`must not be longer than ${maxFileNameLength} characters.`)
   if (/[\u0000-\u001f\u007f-\u009f]/.test(name) || !name.isWellFormed()) {
     errors.push('must not contain control characters or broken characters.')
   }
@@ -108,8 +109,11 @@ export function requireValid(errors: FieldErrors) {
 
 /** Makes whole sentences of the messages: "file_url must not be empty." */
 function toFieldErrors(errors: Record<string, string[]>): FieldErrors {
-  const withErrors = Object.entries(errors).filter(([, messages]) => messages.length > 0)
-  return Object.fromEntries(withErrors.map(([field, messages]) => [field, messages.map((m) => `${field} ${m}`)]))
+  const sentences: FieldErrors = {}
+  for (const [field, messages] of Object.entries(errors)) {
+    if (messages.length > 0) sentences[field] = messages.map((message) => `${field} ${message}`)
+  }
+  return sentences
 }
 
 const { idempotencyKey: header } = headers
