@@ -13,6 +13,7 @@ import { isTestScan, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
 import { type FinalResult, newScanId, type Scan, unknownContentFields } from './scan.ts'
 import type { Scanner } from './scanner.ts'
+import type { ScanOptions } from './verdict.ts'
 
 type Deps = {
   scans: ScanStore
@@ -85,7 +86,7 @@ export function makeScanning(deps: Deps) {
         ...request,
         id: newScanId(deps.clock.now()),
         content,
-        run: (latestCaller) => deps.scanner.scanContent(content, { ...latestCaller, ...request }),
+        run: (latestCaller) => deps.scanner.scanContent(content, toScanOptions(latestCaller, request)),
       }),
 
     scanUrlNow: (caller: Caller, url: string, request: ScanRequest, signal: AbortSignal): Promise<AdmittedScan> =>
@@ -93,7 +94,13 @@ export function makeScanning(deps: Deps) {
         ...request,
         id: newScanId(deps.clock.now()),
         content: undefined,
-        run: (latestCaller) => deps.scanner.scanUrl(url, { ...latestCaller, ...request, mode: 'sync', signal }),
+        run: (latestCaller) =>
+          deps.scanner.scanUrl(url, {
+            ...toScanOptions(latestCaller, request),
+            accountId: latestCaller.accountId,
+            mode: 'sync',
+            signal,
+          }),
       }),
   }
 
@@ -132,6 +139,11 @@ export function makeScanning(deps: Deps) {
 
 export type Scanning = ReturnType<typeof makeScanning>
 
+const toScanOptions = (
+  { accountId, isTest, flagsSexy }: Caller,
+  { kind, contentName, abortWhenClientLeaves = () => neverAborted }: ScanRequest,
+): ScanOptions => ({ kind, contentName, flagsSexy, accountId, isTest, abortWhenClientLeaves })
+
 /**
  * Answers alike for every scan that the key may not read: no such scan, one of another account or of the other kind, an
  * identifier that is no UUID, and a test scan for a live key or the reverse.
@@ -169,7 +181,8 @@ async function getFirstScan(
 async function runScan(deps: Deps, caller: Caller, { id, kind, contentName, content, run }: SyncScan) {
   const base = { id, kind, mode: 'sync' as const, region: deps.region, contentName, createdAt: deps.clock.now() }
   try {
-    return { ...base, ...(await run(caller)), completedAt: deps.clock.now() }
+    const { status, signals, metadata, contentLength, contentType } = await run(caller)
+    return { ...base, status, signals, metadata, contentLength, contentType, completedAt: deps.clock.now() }
   } catch (error) {
     if (error instanceof EngineBusy) throw new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: error })
     // A problem, such as a full disk, is a refusal and not a failed scan.

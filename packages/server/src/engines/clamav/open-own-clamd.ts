@@ -75,15 +75,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const trial = makeTrial({ binary, dataDir, user, chooseSandbox: chooseForDir, onEscape })
   const library = makeSignatureLibrary({ dirs, databaseDir, trial, log })
   const config = toClamdConfig({ place, scratchDir: sandbox.scratchDir, threads, unpackedBytes })
-  const version = readVersion(binary)
-  let loaded = library.describe()
-  let count = 0
-  /** A file that is replaced meanwhile cannot be counted; the change of that file leads to the next count. */
-  const noteLoaded = async () => {
-    loaded = library.describe()
-    count = await library.count().catch(() => count)
-  }
-
+  const loaded = makeLoadedState(library, readVersion(binary))
   const launch = () => startClamd({ binary, place, config, sandbox, onEscape })
   const supervisor = superviseClamd({
     socket,
@@ -95,7 +87,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
         await library.placeFiles()
         return launch()
       })
-      await noteLoaded()
+      await loaded.note()
       return clamd
     },
   })
@@ -106,20 +98,13 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   const client = makeClamdClient({ address: { path: socket }, findPid })
   closers.add(client.close)
 
-  const findState = (): EngineState => ({
-    version,
-    verdictVersion: `${version} ${loaded.digest}`,
-    signatures: count,
-    signaturesAt: loaded.officialAt,
-  })
-
   const refresh = makeRefresh({
     library,
     client,
     findRunning: supervisor.findRunning,
     async onReloaded() {
-      await noteLoaded()
-      log.info({ signatures: count }, 'new signatures are in use')
+      await loaded.note()
+      log.info({ signatures: loaded.findState().signatures }, 'new signatures are in use')
     },
     log,
   })
@@ -134,7 +119,7 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
   return {
     engine: makeClamAvEngine({
       client,
-      findState,
+      findState: loaded.findState,
       marksContainers: () => true,
       scratch: makeScratchBudget({ megabytes: sandbox.megabytes }),
       onRetry: (error) => log.warn({ reason: error.message }, 'ClamAV did not answer; the scan is repeated once'),
@@ -149,6 +134,25 @@ export async function openOwnClamd(options: OwnClamdOptions): Promise<ClamAv> {
       return first && `The signature file ${basename(first.path)} cannot be loaded, and is left out.`
     },
     close: closers.closeAll,
+  }
+}
+
+/** Keeps the state of the engine, which every scan asks for, by the signatures that clamd has loaded. */
+function makeLoadedState(library: ReturnType<typeof makeSignatureLibrary>, version: string) {
+  const toState = (signatures: number | undefined): EngineState => {
+    const { digest, officialAt } = library.describe()
+    return { version, verdictVersion: `${version} ${digest}`, signatures, signaturesAt: officialAt }
+  }
+  let state = toState(0)
+
+  return {
+    findState: () => state,
+    /** A file that is replaced meanwhile cannot be counted; the change of that file leads to the next count. */
+    async note() {
+      state = toState(state.signatures)
+      const signatures = await library.count().catch(() => state.signatures)
+      state = { ...state, signatures }
+    },
   }
 }
 
