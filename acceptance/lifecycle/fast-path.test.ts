@@ -18,6 +18,7 @@ suite('a caller on the fast path', () => {
   for (const { name, kind, how, newContent } of [
     { name: 'scan', kind: 'malware', how: 'scan', newContent: (text: string) => text },
     { name: 'scan of 100 KB', kind: 'malware', how: 'scan', newContent: (text: string) => text.padEnd(100_000, '.') },
+    { name: 'scan of 1 MB', kind: 'malware', how: 'scan', newContent: (text: string) => text.padEnd(2 ** 20, '.') },
     { name: 'submit', kind: 'malware', how: 'submit', newContent: (text: string) => text },
     { name: 'scan of a picture', kind: 'nsfw/images', how: 'scan', newContent: () => images['one.png'] },
   ] as const) {

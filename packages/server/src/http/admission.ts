@@ -36,12 +36,15 @@ type Deps = { admission: Admission }
 /** An operation that needs an API key. */
 export type KeyedOperation = Operation | typeof listDeliveriesOperation
 
+/** More than the usual form around a file: two boundaries, a header and a few short fields. */
+const formBytes = 4 * 1024
+
 /**
  * Larger uploads pass the gate before they are read, because work in vain on a rejected one costs more than the extra
  * call: 1 MB of plain content takes tens of milliseconds of a core, an archive can take longer. A submission over 64 KB
  * is written to a file.
  */
-const maxFastPathBytes = { sync: 1024 * 1024, async: 64 * 1024 }
+const maxFastPathBytes = { sync: 1024 * 1024 + formBytes, async: 64 * 1024 }
 
 /** Prepares a scope whose routes read bodies themselves and are admitted by a hook. */
 export function prepareAdmission(app: FastifyInstance) {
