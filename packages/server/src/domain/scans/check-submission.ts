@@ -78,8 +78,9 @@ function checkFileName(kind: ScanKind, name: unknown): string[] {
   if (typeof name !== 'string') return ['must be a string.']
   if (name.trim() === '') return ['must not be empty.']
   const errors: string[] = []
-  if (name.length > maxFileNameLength && [...name].length > maxFileNameLength)
+  if (name.length > maxFileNameLength && [...name].length > maxFileNameLength) {
     errors.push(`must not be longer than ${maxFileNameLength} characters.`)
+  }
   if (/[\u0000-\u001f\u007f-\u009f]/.test(name) || !name.isWellFormed()) {
     errors.push('must not contain control characters or broken characters.')
   }

@@ -13,7 +13,6 @@ import { isTestScan, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
 import { type FinalResult, newScanId, type Scan, unknownContentFields } from './scan.ts'
 import type { Scanner } from './scanner.ts'
-import type { ScanOptions } from './verdict.ts'
 
 type Deps = {
   scans: ScanStore
@@ -95,12 +94,7 @@ export function makeScanning(deps: Deps) {
         id: newScanId(deps.clock.now()),
         content: undefined,
         run: (latestCaller) =>
-          deps.scanner.scanUrl(url, {
-            ...toScanOptions(latestCaller, request),
-            accountId: latestCaller.accountId,
-            mode: 'sync',
-            signal,
-          }),
+          deps.scanner.scanUrl(url, { ...toScanOptions(latestCaller, request), mode: 'sync', signal }),
       }),
   }
 
@@ -139,10 +133,11 @@ export function makeScanning(deps: Deps) {
 
 export type Scanning = ReturnType<typeof makeScanning>
 
+/** The options of a scan, without the other properties of the caller and the request. */
 const toScanOptions = (
   { accountId, isTest, flagsSexy }: Caller,
   { kind, contentName, abortWhenClientLeaves = () => neverAborted }: ScanRequest,
-): ScanOptions => ({ kind, contentName, flagsSexy, accountId, isTest, abortWhenClientLeaves })
+) => ({ kind, contentName, flagsSexy, accountId, isTest, abortWhenClientLeaves })
 
 /**
  * Answers alike for every scan that the key may not read: no such scan, one of another account or of the other kind, an

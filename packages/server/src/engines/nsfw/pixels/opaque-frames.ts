@@ -52,7 +52,7 @@ export async function readOpaqueFrames(bytes: Buffer, animation: Animation): Pro
   }
 }
 
-/** One number for each pixel: red in the lowest byte, alpha in the highest one. */
+/** Decodes the first `pages` frames. A number is a pixel, with red in its lowest byte and alpha in its highest one. */
 async function readPixels(bytes: Buffer, pages: number): Promise<Int32Array> {
   const pipeline = openSharp({ bytes, options: { page: 0, pages, autoOrient: false } })
   const data = await refuseErrors(() => pipeline.toColourspace('srgb').ensureAlpha().raw().toBuffer())
