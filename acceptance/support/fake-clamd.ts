@@ -53,8 +53,9 @@ const behaviours: Record<string, Behaviour> = {
   error: (reply) => reply('stream: Can not allocate memory ERROR\0'),
   'limit-error': (reply) => reply('INSTREAM size limit exceeded. ERROR\0'),
   'ok-early': (reply, socket) => {
+    // While the content waits in the sender, the sender can know that the reply is early.
+    socket.pause()
     reply('stream: OK\0')
-    socket.end()
   },
   silent: () => {},
 }

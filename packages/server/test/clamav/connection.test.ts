@@ -121,6 +121,14 @@ describe('a connection to clamd', () => {
     await assert.rejects(streamToClamd(address, spooled(20_000_000), noAbort.signal), EngineDown)
   })
 
+  test('rejects an OK while the end of the content waits to be sent', async (t) => {
+    const address = await openStranger(t, (socket) => {
+      socket.once('readable', () => socket.write('stream: OK\0'))
+    })
+    // The content is one group that is sent without a pause, and more than the system holds.
+    await assert.rejects(streamToClamd(address, newContent(randomBytes(500_000)), noAbort.signal), EngineDown)
+  })
+
   test('ends when the caller gives up, before, while sending and while waiting', async (t) => {
     const silent = await openStranger(t, (socket) => socket.resume())
     const stuck = await openStranger(t, (socket) => socket.pause())

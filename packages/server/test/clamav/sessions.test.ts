@@ -74,30 +74,40 @@ describe('sessions with clamd', () => {
     sessions.close()
   })
 
-  test('send nothing more of content whose reply came early, because its memory is used again', async (t) => {
+  /** A server that replies at the first bytes and reads no further. */
+  async function openHasty(t: TestContext, reply: string) {
     const received: Buffer[] = []
+    const connections: Socket[] = []
     const server = createServer((socket) => {
       socket.once('data', () => {
         socket.pause()
-        socket.write('1: INSTREAM size limit exceeded. ERROR\0')
+        socket.write(`1: ${reply}\0`)
       })
-      socket.on('data', (bytes) => received.push(bytes))
+      socket.on('data', (bytes) => received.push(bytes)).on('error', () => {})
       connections.push(socket)
     })
-    const connections: Socket[] = []
     t.after(() => {
       for (const connection of connections) connection.destroy()
       server.close()
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo
-    const sessions = makeSessions({ address: { host: '127.0.0.1', port }, count: 1 })
+    return { sessions: makeSessions({ address: { host: '127.0.0.1', port }, count: 1 }), received, connections }
+  }
+
+  test('reject an OK that came before all of the content was sent', async (t) => {
+    const { sessions } = await openHasty(t, 'stream: OK')
+    await assert.rejects(sessions.scan(Buffer.alloc(32 * 2 ** 20), noAbort), EngineDown)
+  })
+
+  test('send nothing more of content whose reply came early, because its memory is used again', async (t) => {
+    const { sessions, received, connections } = await openHasty(t, 'INSTREAM size limit exceeded. ERROR')
     const data = Buffer.alloc(32 * 1024 * 1024, 'a')
     assert.equal(await sessions.scan(data, noAbort), 'INSTREAM size limit exceeded. ERROR')
     data.fill('b')
     const [connection] = connections as [Socket]
     const closed = once(connection, 'close')
-    connection.on('error', () => {}).resume()
+    connection.resume()
     await closed
     assert.ok(!Buffer.concat(received).includes('b'))
   })

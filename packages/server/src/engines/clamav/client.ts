@@ -4,7 +4,7 @@ import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
-import { endOfStream, maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
+import { endOfStream, findEarlyOk, maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
 
 /** Content up to this size uses a kept connection; larger content takes so long to scan that it makes no difference. */
 const sessionBytes = 256 * 1024
@@ -233,12 +233,18 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
       socket.destroy(new Error('clamd replied to another command'))
       return false
     }
+    const reply = text.slice(prefix.length)
+    const isSent = socket.writableLength === 0
+    const failure = findEarlyOk(reply, isSent)
+    if (failure !== undefined) {
+      socket.destroy(failure)
+      return false
+    }
     const finished = takePending()
     // After an early reply, such as that of a limit, the rest would be sent from memory that is released now.
-    const isSent = socket.writableLength === 0
     if (isSent) onIdle(session)
     else socket.destroy()
-    finished?.resolve(text.slice(prefix.length))
+    finished?.resolve(reply)
     return isSent
   }
 

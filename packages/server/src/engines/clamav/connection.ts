@@ -35,24 +35,36 @@ export const isAnswering = (address: ServerAddress, timeoutMs: number): Promise<
 /** Scans on a connection of its own, for content that is read from storage. */
 export async function streamToClamd(address: ServerAddress, content: Content, signal: AbortSignal): Promise<string> {
   const socket = connectTo(address, { signal })
-  const reply = readReply(socket, signal)
+  let isSent = false
+  const reply = readReply(socket, signal).then((text) => {
+    const failure = findEarlyOk(text, isSent)
+    if (failure !== undefined) throw failure
+    return text
+  })
   // The reply may come early, or never because sending fails first.
   reply.catch(() => {})
   try {
-    const sent = await send(socket, content)
-    if (sent === content.bytes) return await reply
-    // clamd stopped reading. Over its limit it says so; without a reply, or with OK, it has not scanned all bytes.
-    const earlyReply = await reply.catch(() => '')
-    if (earlyReply !== '' && earlyReply !== 'stream: OK') return earlyReply
-    throw new EngineDown(`clamd took only ${sent} of ${content.bytes} bytes`)
+    await send(socket, content, () => {
+      isSent = true
+    })
+    return await reply
   } catch (error) {
     socket.destroy()
     throw error
   }
 }
 
-/** Sends chunks in groups, because clamd and Node both spend less on few large chunks than on many small ones. */
-async function send(socket: Socket, content: Content): Promise<number> {
+/** Over its limit, clamd replies before it has all bytes. An OK at that time would be about a part of the content. */
+export function findEarlyOk(reply: string, isSent: boolean): EngineDown | undefined {
+  if (isSent || reply !== 'stream: OK') return undefined
+  return new EngineDown('clamd replied before it had all of the content')
+}
+
+/**
+ * Sends chunks in groups, because clamd and Node both spend less on few large chunks than on many small ones. Stops when
+ * clamd has replied or is gone. `onSent` is called only when the system has taken all bytes.
+ */
+async function send(socket: Socket, content: Content, onSent: () => void): Promise<void> {
   let sent = 0
   let group: Buffer[] = []
   let groupBytes = 0
@@ -74,15 +86,17 @@ async function send(socket: Socket, content: Content): Promise<number> {
 
   socket.write('zINSTREAM\0')
   for await (const chunk of content.read()) {
-    if (socket.destroyed || socket.readableEnded) return sent
+    if (socket.destroyed || socket.readableEnded) return
     group.push(chunk)
     groupBytes += chunk.length
     if (groupBytes >= chunkBytes && !flush()) await waitForRoom(socket)
   }
-  if (socket.destroyed || socket.readableEnded) return sent
+  if (socket.destroyed || socket.readableEnded) return
   if (groupBytes > 0) flush()
-  socket.write(endOfStream)
-  return sent
+  if (sent !== content.bytes) throw new EngineDown(`The content has ${sent} bytes where ${content.bytes} should be`)
+  socket.write(endOfStream, (error) => {
+    if (!error) onSent()
+  })
 }
 
 function toLength(bytes: number): Buffer {
