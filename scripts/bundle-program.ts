@@ -1,5 +1,5 @@
 import { mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 // A package that vite, which builds the console, depends on; `overrides` in package.json pins its version.
 import { type OutputOptions, rolldown } from 'rolldown'
@@ -7,6 +7,7 @@ import { type OutputOptions, rolldown } from 'rolldown'
 const server = fileURLToPath(new URL('../packages/server/', import.meta.url))
 /** In the package of the server, where the bundles find the packages that are not part of them. */
 const outDir = join(server, 'dist')
+const loaderFile = fileURLToPath(new URL('bundle-loader.ts', import.meta.url))
 /** Packages that load native code or files of their own, and one that only services with S3 load. */
 const unbundled = [
   '7z-wasm',
@@ -19,17 +20,10 @@ const unbundled = [
   'sharp',
 ]
 
-/**
- * The service needs most modules, and loads one large file fastest. A command needs few, so that each group of modules
- * that some commands share is a file.
- */
-const bundles: Record<string, OutputOptions> = {
-  serve: { codeSplitting: { groups: [{ name: 'common', minShareCount: 2 }] } },
-  commands: {},
-}
-
 /** Program of the HTTP processes of a service, which shares most modules with the service. */
 const httpProcess = 'src/compose/http-process/main.ts'
+
+const names = { entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' }
 
 /**
  * Joins the modules of the operator's program and of its packages into a few files, and returns their directory. Node
@@ -38,26 +32,68 @@ const httpProcess = 'src/compose/http-process/main.ts'
  * repository.
  */
 export async function bundleProgram(): Promise<string> {
+  await Promise.all([bundleCommands(), bundleService()])
+  return outDir
+}
+
+/** A command needs few modules, so that each group of modules that some commands share is a file. */
+async function bundleCommands() {
+  // Tests check responses with the library of schemas, which has 250 modules.
+  const input = { main: 'src/main.ts', 'schema-check': 'typebox/schema' }
+  writeBundle(join(outDir, 'commands'), await generate({ input, transform: nameSource, output: names }))
+}
+
+/**
+ * The service needs most modules, and loads one large file fastest. Its files are scripts, for which
+ * scripts/bundle-loader.ts has a code cache; each entry is a module that loads its script.
+ */
+async function bundleService() {
+  const output: OutputOptions = {
+    format: 'cjs',
+    // Node warns of `import()` in a script.
+    dynamicImportInCjs: false,
+    // V8 compares a code cache with the length of the script alone, so that the name has the hash of the content.
+    entryFileNames: '[name]-[hash].cjs',
+    chunkFileNames: '[name]-[hash].cjs',
+    codeSplitting: { groups: [{ name: 'common', minShareCount: 2 }] },
+  }
+  const [scripts, loader] = await Promise.all([
+    generate({ input: { main: 'src/main.ts', 'http-process': httpProcess }, transform: toScript, output }),
+    generate({ input: { loader: loaderFile }, transform: (code) => code, output: names }),
+  ])
+  const entries = scripts
+    .filter(({ isEntry }) => isEntry)
+    .map(({ name }) => ({
+      name: name.replace(/-.{8}\.cjs$/, '.js'),
+      content: `import { load } from './loader.js'\nawait load('${name}').ended\n`,
+      isEntry: true,
+    }))
+  const files = [...scripts, ...loader].map((file) => ({ ...file, isEntry: false }))
+  writeBundle(join(outDir, 'serve'), [...files, ...entries])
+}
+
+type Build = {
+  input: Record<string, string>
+  transform: (code: string, path: string) => string
+  output: OutputOptions
+}
+
+async function generate({ input, transform, output }: Build): Promise<BundleFile[]> {
   const program = await rolldown({
     cwd: server,
-    // Tests check responses with the library of schemas, which has 250 modules.
-    input: { main: 'src/main.ts', 'http-process': httpProcess, 'schema-check': 'typebox/schema' },
+    input,
     platform: 'node',
     external: unbundled.map((name) => new RegExp(`^${name}(/|$)`)),
-    plugins: [{ name: 'source-urls', transform: { filter: { id: /\/src\/.*\.ts$/ }, handler: nameSource } }],
+    plugins: [{ name: 'source-urls', transform: { filter: { id: /\/src\/.*\.ts$/ }, handler: transform } }],
     checks: { ineffectiveDynamicImport: false },
   })
-  const names = { entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' }
-  for (const [name, options] of Object.entries(bundles)) {
-    const { output } = await program.generate({ ...names, ...options })
-    const toFile = (file: (typeof output)[number]): BundleFile =>
-      file.type === 'chunk'
-        ? { name: file.fileName, content: file.code, isEntry: file.isEntry }
-        : { name: file.fileName, content: file.source, isEntry: false }
-    writeBundle(join(outDir, name), output.map(toFile))
-  }
+  const { output: files } = await program.generate(output)
   await program.close()
-  return outDir
+  return files.map((file) =>
+    file.type === 'chunk'
+      ? { name: file.fileName, content: file.code, isEntry: file.isEntry }
+      : { name: file.fileName, content: file.source, isEntry: false },
+  )
 }
 
 const nameSource = (code: string, path: string) =>
@@ -67,6 +103,14 @@ const nameSource = (code: string, path: string) =>
     )
     .replaceAll('import.meta.url', toUrl(path))
     .replaceAll('import.meta.dirname', JSON.stringify(dirname(path)))
+
+/** A script has neither `import.meta` nor `await` outside of functions: the entry waits for `ended`. */
+function toScript(code: string, path: string): string {
+  const named = nameSource(code, path).replaceAll('import.meta.resolve(', '__resolveUrl(')
+  if (![httpProcess, 'src/main.ts'].includes(relative(server, path))) return named
+  const [imports = '', body = ''] = named.split(/\n(?!import )(.*)/s)
+  return `${imports}\nexport const ended = (async () => {\n${body}\n})()\n`
+}
 
 const toUrl = (path: string) => JSON.stringify(pathToFileURL(path).href)
 

@@ -16,6 +16,7 @@ import { openTestOrigin, testNetwork } from './test-origin.ts'
 import { runPool, type TestRun } from './test-pool.ts'
 import { openTestPostgres } from './test-postgres.ts'
 import { lacksTestS3, openTestS3 } from './test-s3.ts'
+import { writeCodeCache } from './write-code-cache.ts'
 
 /**
  * Runs the whole suite: every file once with the embedded PostgreSQL, and the files that depend on the database once
@@ -198,6 +199,8 @@ async function openEmbeddedEnvironment(env: NodeJS.ProcessEnv, needsS3: boolean)
   closers.add(database.close)
   const service = await startService(settings)
   closers.add(() => service.stop())
+  // A run of single files starts few services, which would save less than this takes.
+  if (patterns.length === 0 && env.ASSAY_TEST_BUNDLES !== undefined) await writeCodeCache(env.ASSAY_TEST_BUNDLES)
   const s3 = needsS3 && lacksTestS3() === false ? await openTestS3() : undefined
   closers.add(async () => s3?.close())
   return {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import {
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -13,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, test } from 'node:test'
+import { codeCacheSuffix } from '../../../scripts/bundle-loader.ts'
 import { writeBundle } from '../../../scripts/bundle-program.ts'
 import { groupFiles } from '../../../scripts/test-files.ts'
 
@@ -137,4 +140,28 @@ test('a bundle has its entries after all files that they import, and loses old f
   symlinkSync('nothing', join(bundle, 'removed.js'))
   writeBundle(bundle, [entry, { name: 'part.js', content: 'part', isEntry: false }])
   assert.deepEqual(readdirSync(bundle).sort(), ['main.js', 'part.js', 'removed.js'])
+})
+
+test('a bundle of scripts writes its code cache only when told to, and runs with it, without it and with a broken one', async () => {
+  const scripts = join(dir, 'scripts')
+  mkdirSync(scripts)
+  copyFileSync(join(repository, 'scripts/bundle-loader.ts'), join(scripts, 'loader.ts'))
+  const part = "exports.add = (a, b) => a + b + Number(__resolveUrl('node:fs') === 'node:fs')"
+  writeFileSync(join(scripts, 'part.cjs'), part)
+  const main = "exports.ended = Promise.resolve().then(() => console.log(require('./part.cjs').add(1, 1)))"
+  writeFileSync(join(scripts, 'main.cjs'), main)
+  writeFileSync(join(scripts, 'main.mjs'), "import { load } from './loader.ts'\nawait load('main.cjs').ended\n")
+  const run = (settings: NodeJS.ProcessEnv = {}) => runProgram([join(scripts, 'main.mjs')], settings)
+  const listCaches = () => readdirSync(scripts).filter((name) => name.endsWith(codeCacheSuffix))
+  const expected = { code: 0, output: '3\n' }
+
+  assert.deepEqual(await run(), expected)
+  assert.deepEqual(listCaches(), [])
+  assert.deepEqual(await run({ ASSAY_TEST_CODE_CACHE: 'write' }), expected)
+  assert.deepEqual(listCaches().sort(), [`main.cjs${codeCacheSuffix}`, `part.cjs${codeCacheSuffix}`])
+  // V8 keeps the constants of a function once it has compiled it, at its first call.
+  assert(readFileSync(join(scripts, `part.cjs${codeCacheSuffix}`)).includes('node:fs'))
+  assert.deepEqual(await run(), expected)
+  for (const name of listCaches()) writeFileSync(join(scripts, name), 'broken')
+  assert.deepEqual(await run(), expected)
 })
