@@ -142,7 +142,7 @@ test('a bundle has its entries after all files that they import, and loses old f
   assert.deepEqual(readdirSync(bundle).sort(), ['main.js', 'part.js', 'removed.js'])
 })
 
-test('a bundle of scripts writes its code cache when told to, and runs with, without and with a broken one', async () => {
+test('a bundle of scripts writes its code cache when told to, and runs with, without or with a bad one', async () => {
   const scripts = join(dir, 'scripts')
   mkdirSync(scripts)
   copyFileSync(join(repository, 'scripts/bundle-loader.ts'), join(scripts, 'loader.ts'))
