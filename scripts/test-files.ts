@@ -54,7 +54,22 @@ export function testsStatements(testFile: string): boolean {
 }
 
 /** Most files of one kind that share a process. Each file of the kind `database` may open eight connections. */
-const groupSizes: Partial<Record<Kind, number>> = { unit: 8, database: 4 }
+const groupSizes: Partial<Record<Kind, number>> = { unit: 8, database: 4, service: 4 }
+
+/** Files that only talk to the service that the test run shares, or run commands on it. */
+const sharedParts = ['acceptance/support/shared-service.ts', 'acceptance/support/run-program.ts']
+const starters = ['acceptance/support/start-service.ts', ...openers.engine, ...openers.service]
+
+/**
+ * Tells whether a test file of the kind `service` can share a process: it starts no engine or service, and no module
+ * that it loads has a top-level await. After such an await, Node no longer knows the suite that the tests belong to.
+ */
+function usesSharedServiceOnly(testFile: string): boolean {
+  const imports = [...listImports(testFile, new Set(sharedParts))].filter((path) => !sharedParts.includes(path))
+  const hasAwait = (path: string) =>
+    /^(?![ /]|.*\basync\b).*\bawait\b/m.test(readFileSync(join(repository, path), 'utf8'))
+  return !imports.some((path) => starters.includes(path) || hasAwait(path))
+}
 
 /**
  * A file that changes its process, or measures it, has one of its own: files of a group run one after the other, but
@@ -73,15 +88,18 @@ const ownProcess = new RegExp(
 
 /**
  * Groups the files of each folder that can share a process: starting one and loading the modules takes longer than the
- * tests of most files. Keeps the order of the groups' first files.
+ * tests of most files. A file of the kind `service` is grouped unless it starts one itself or is long. Keeps the order
+ * of the groups' first files.
  */
-export function groupFiles<File extends { file: string; kind: Kind }>(files: File[]): (File & { files: string[] })[] {
+export function groupFiles<File extends { file: string; kind: Kind; isLong?: boolean }>(
+  files: File[],
+): (File & { files: string[] })[] {
   const groups: (File & { files: string[] })[] = []
   const open = new Map<string, string[]>()
   for (const each of files) {
     const size = groupSizes[each.kind] ?? 1
     const folder = `${each.kind} ${dirname(each.file)}`
-    const canShare = size > 1 && !ownProcess.test(readFileSync(join(repository, each.file), 'utf8'))
+    const canShare = size > 1 && !needsOwnProcess(each)
     const group = canShare ? open.get(folder) : undefined
     if (group !== undefined && group.length < size) {
       group.push(each.file)
@@ -92,6 +110,11 @@ export function groupFiles<File extends { file: string; kind: Kind }>(files: Fil
     if (canShare) open.set(folder, names)
   }
   return groups
+}
+
+function needsOwnProcess({ file, kind, isLong }: { file: string; kind: Kind; isLong?: boolean }): boolean {
+  if (kind === 'service' && (isLong || !usesSharedServiceOnly(file))) return true
+  return ownProcess.test(readFileSync(join(repository, file), 'utf8'))
 }
 
 for (const path of Object.values(openers).flat())

@@ -175,17 +175,21 @@ async function listAllRuns(): Promise<TestRun[]> {
 }
 
 /** Files that were named run alone, as a developer would run them. */
-function toGroups(files: { file: string; kind: Kind }[]) {
+function toGroups(files: TestFile[]) {
   return patterns.length > 0 ? files.map((each) => ({ ...each, files: [each.file] })) : groupFiles(files)
 }
 
-function listRequested(): { file: string; kind: Kind }[] {
+type TestFile = { file: string; kind: Kind; isLong: boolean }
+
+function listRequested(): TestFile[] {
   const files = listTestFiles(patterns.length > 0 ? patterns : undefined)
   if (files.length === 0) throw new Error(`No test file matches ${patterns.join(' ')}.`)
   for (const file of [...longest, ...usesDatabase])
     if (!existsSync(file)) throw new Error(`${file} does not exist: correct \`longest\` or \`usesDatabase\`.`)
   const toRank = (file: string) => (longest.includes(file) ? longest.indexOf(file) : longest.length)
-  return files.sort((a, b) => toRank(a) - toRank(b)).map((file) => ({ file, kind: findKind(file) }))
+  return files
+    .sort((a, b) => toRank(a) - toRank(b))
+    .map((file) => ({ file, kind: findKind(file), isLong: longest.includes(file) }))
 }
 
 async function openEmbeddedEnvironment(env: NodeJS.ProcessEnv, needsS3: boolean): Promise<NodeJS.ProcessEnv> {

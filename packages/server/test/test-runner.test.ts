@@ -128,6 +128,28 @@ test('a file that changes its process has one of its own, and the others of a fo
   )
 })
 
+test('files that only talk to the shared service share a process, unless one is long or has a top-level await', () => {
+  const support = join(relative(dir, repository), 'acceptance', 'support')
+  const toFile = (name: string, text: string, isLong = false) => ({
+    file: writeTest(`${name}.test.mjs`, `import '${support}/shared-service.ts'\n${text}`),
+    kind: 'service' as const,
+    isLong,
+  })
+  writeFile('waiting.ts', 'export const value = await Promise.resolve(1)')
+  const groups = groupFiles([
+    toFile('first', 'const read = async () => await 1'),
+    toFile('starts', `import '${support}/start-service.ts'`),
+    toFile('waits', 'const value = await Promise.resolve(1)'),
+    toFile('loads', "import './waiting.ts'"),
+    toFile('long', '', true),
+    toFile('second', `import '${support}/run-program.ts'`),
+  ])
+  assert.deepEqual(
+    groups.map(({ files }) => files.length),
+    [2, 1, 1, 1, 1],
+  )
+})
+
 test('a bundle has its entries after all files that they import, and loses old files', () => {
   const bundle = join(dir, 'bundle')
   const entry = { name: 'main.js', content: 'main', isEntry: true }
