@@ -61,6 +61,45 @@ async function makeBorder(share: number, background: string): Promise<Buffer> {
     .toBuffer()
 }
 
+/** Draws what lies around a picture. */
+const surroundings: Record<string, (width: number) => Promise<Buffer>> = {
+  'a gradient': (width) => drawSquare(width, '<rect width="100" height="100" fill="url(#g)"/>'),
+  'two colours': (width) =>
+    drawSquare(
+      width,
+      '<rect width="100" height="100" fill="#113"/><rect x="8" y="8" width="84" height="84" fill="#eda"/>',
+    ),
+  stripes: (width) =>
+    drawSquare(
+      width,
+      `<rect width="100" height="100" fill="#fff"/>${Array.from({ length: 17 }, (_, i) => `<rect x="${i * 6}" width="3" height="100" fill="#39c"/>`).join('')}`,
+    ),
+  'another picture': (width) => drawScene(3, width, width).png().toBuffer(),
+}
+
+const drawSquare = (width: number, shapes: string): Promise<Buffer> =>
+  sharp(
+    Buffer.from(
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${width}" viewBox="0 0 100 100">` +
+        '<defs><linearGradient id="g" x2="0.4" y2="1"><stop stop-color="#d0e0ff"/><stop offset="1" stop-color="#204080"/>' +
+        `</linearGradient></defs>${shapes}</svg>`,
+    ),
+  )
+    .flatten()
+    .png()
+    .toBuffer()
+
+/** The picture in the middle of other content, or in its corner. */
+async function makeInset(around: string, share: number, isInCorner = false): Promise<Buffer> {
+  const width = Math.round(side / share)
+  const at = isInCorner ? width - side : Math.round((width - side) / 2)
+  const [base, input] = [await surroundings[around]?.(width), await stretch(side, side).png().toBuffer()]
+  return sharp(base)
+    .composite([{ input, left: at, top: at }])
+    .jpeg({ quality: 90 })
+    .toBuffer()
+}
+
 async function makeStrip(squares: number, isTall: boolean): Promise<Buffer> {
   const input = await stretch(240, 240).png().toBuffer()
   const [width, height] = isTall ? [240, 240 * squares] : [240 * squares, 240]
@@ -231,6 +270,12 @@ const evasions: Record<string, () => Promise<Buffer>> = {
   ),
   'Border of 25 %, white': () => makeBorder(0.25, '#ffffff'),
   'Border of 60 %, black': () => makeBorder(0.6, '#000000'),
+  ...Object.fromEntries(
+    Object.keys(surroundings).flatMap((around) => [
+      [`On ${around}, 60 % of its sides`, () => makeInset(around, 0.6)],
+      [`On ${around}, 35 % of its sides, in a corner`, () => makeInset(around, 0.35, true)],
+    ]),
+  ),
   'Strip 4:1': () => makeStrip(4, false),
   'Strip 1:9': () => makeStrip(9, true),
   'Gamma 2': () => makeGammaPng([]),

@@ -102,6 +102,49 @@ describe('parts of a picture', () => {
     }
   })
 
+  const backgrounds: Record<string, (x: number, y: number) => number[]> = {
+    'a gradient': (x, y) => [x, y, 200 - (x >> 1)],
+    'a pattern of stripes': (x) => (x % 24 < 12 ? green : [255, 255, 255]),
+    'another picture': (x, y) => noise(x, y, yellow),
+  }
+  for (const [name, background] of Object.entries(backgrounds)) {
+    test(`are a picture that is placed on ${name}, anywhere`, () => {
+      for (const [left, top, width, height] of [
+        [50, 40, 110, 130],
+        [36, 120, 144, 60],
+        [0, 0, 100, 120],
+        [124, 114, 100, 110],
+      ] as const) {
+        const isInset = (x: number, y: number) => x >= left && x < left + width && y >= top && y < top + height
+        const { data } = paint(side, side, (x, y) => (isInset(x, y) ? noise(x, y, blue) : background(x, y)))
+        const inset = { left: left / side, top: top / side, width: width / side, height: height / side }
+        assert.ok(
+          findRegions(data, square).some((box) => isNear(box, inset)),
+          `at ${left} ${top}`,
+        )
+      }
+    })
+  }
+
+  test('are the content within a frame of two colours', () => {
+    const { data } = paint(side, side, (x, y) => {
+      const margin = Math.min(x, y, side - 1 - x, side - 1 - y)
+      return margin < 20 ? [20, 20, 60] : margin < 50 ? [240, 220, 170] : noise(x, y, blue)
+    })
+    const content = { left: 50 / side, top: 50 / side, width: 124 / side, height: 124 / side }
+    assert.ok(findRegions(data, square).some((box) => isNear(box, content)))
+  })
+
+  test('are a picture whose sides have the colours of its surroundings in places', () => {
+    const { data } = paint(side, side, (x, y) => {
+      const isInset = x >= 50 && x < 160 && y >= 40 && y < 170
+      return isInset && x + y > 130 ? noise(x, y, blue) : [255 - (x >> 2), 255 - (y >> 2), 200]
+    })
+    const boxes = findRegions(data, square)
+    const inset = { left: 50 / side, top: 40 / side, width: 110 / side, height: 130 / side }
+    assert.ok(boxes.some((box) => isNear(box, inset)))
+  })
+
   test('are overlapping squares of a strip, from end to end', () => {
     const { data } = paint(side, side, (x, y) => noise(x, y, green))
     for (const size of [

@@ -160,7 +160,7 @@ function toOpen([first, second]: Model[], profile: Profile): Opening['models'] {
 }
 
 /** Increase this when a change of Assay makes the same models give other scores. */
-const revision = 'assay-nsfw-4'
+const revision = 'assay-nsfw-5'
 
 /** `nsfwjs MobileNetV2Mid+InceptionV3 int8`, and a hash of everything that the scores depend on. */
 function toState({ models, profile, suspicion }: Settings, versions: Record<string, string>): EngineState {

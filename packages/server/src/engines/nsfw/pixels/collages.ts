@@ -7,6 +7,7 @@ import {
   readLines,
   type Square,
   sameColour,
+  slice,
   trim,
 } from './lines.ts'
 
@@ -87,11 +88,6 @@ function cutAt({ side }: Square, cells: Cells, axis: Axis, gaps: Gap[]): Cells[]
 }
 
 const getLength = ({ left, top, right, bottom }: Cells, axis: Axis) => (axis === 'rows' ? bottom - top : right - left)
-
-const slice = (cells: Cells, axis: Axis, start: number, end: number): Cells =>
-  axis === 'rows'
-    ? { ...cells, top: cells.top + start, bottom: cells.top + end }
-    : { ...cells, left: cells.left + start, right: cells.left + end }
 
 type Gap = [start: number, end: number]
 

@@ -12,21 +12,28 @@ export const sameColour = 8
 
 export const getArea = ({ left, top, right, bottom }: Cells) => (right - left) * (bottom - top)
 
-/** Removes the lines of one colour at each edge. Undefined when nothing is left. */
+/**
+ * Removes the lines of one colour at each edge, from rows and columns in turn until one of them has none: bars at the
+ * sides hide bars above and below that do not reach over the whole width, and a frame may have several colours.
+ * Undefined when nothing is left.
+ */
 export function trim(square: Square, cells: Cells): Cells | undefined {
-  const rows = readLines(square, cells, 'rows')
-  const [top, bottom] = trimLines(rows)
-  if (top >= bottom) return undefined
-  const inner = { ...cells, top: cells.top + top, bottom: cells.top + bottom }
-  const [left, right] = trimLines(readLines(square, inner, 'columns'))
-  if (left >= right) return undefined
-  const trimmed = { ...inner, left: cells.left + left, right: cells.left + right }
-  // Bars at the sides hide bars above and below that do not reach over the whole width.
-  const isSmaller = getArea(trimmed) < getArea(inner) && left + right > 0
-  if (!isSmaller) return trimmed
-  const [first, last] = trimLines(readLines(square, trimmed, 'rows'))
-  return first >= last ? undefined : { ...trimmed, top: trimmed.top + first, bottom: trimmed.top + last }
+  let trimmed = cells
+  for (let turn = 0; ; turn++) {
+    const axis = turn % 2 === 0 ? 'rows' : 'columns'
+    const lines = readLines(square, trimmed, axis)
+    const [first, last] = trimLines(lines)
+    if (first >= last) return undefined
+    if (turn > 0 && last - first === lines.length) return trimmed
+    trimmed = slice(trimmed, axis, first, last)
+  }
 }
+
+/** The lines of a rectangle from one to another. */
+export const slice = (cells: Cells, axis: Axis, start: number, end: number): Cells =>
+  axis === 'rows'
+    ? { ...cells, top: cells.top + start, bottom: cells.top + end }
+    : { ...cells, left: cells.left + start, right: cells.left + end }
 
 function trimLines(lines: Line[]): [first: number, last: number] {
   const count = (from: Line[]) => {

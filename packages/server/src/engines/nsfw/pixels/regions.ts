@@ -1,4 +1,5 @@
 import { type Panel, splitCollage } from './collages.ts'
+import { findInsets, nearlyCoincide } from './insets.ts'
 import { type Cells, getArea, trim } from './lines.ts'
 
 /** A part of a picture; all values are shares of the picture's width and height, from 0 to 1. */
@@ -21,7 +22,8 @@ const maxOverlappedRatio = 10
 
 /**
  * Finds the parts of a picture that are pictures of their own: the content within a border of one colour, the panels of
- * a collage, and the tiles of a strip. `pixels` is the picture squashed into an RGB square.
+ * a collage, pictures that are placed on it, and the tiles of a strip. `pixels` is the picture squashed into an RGB
+ * square.
  */
 export function findRegions(pixels: Buffer, size: Size): Box[] {
   const side = Math.sqrt(pixels.length / 3)
@@ -40,7 +42,10 @@ export function findRegions(pixels: Buffer, size: Size): Box[] {
   const tiles = undivided
     .flatMap((box) => tileStrip(box, size, 1))
     .filter(({ width, height }) => width * height >= minTile)
-  return [...chooseLargest([...boxes.map(({ box }) => box), ...tiles]), ...tileStrip(whole, size)]
+  const insets = findInsets(square, content)
+    .filter((inset) => !parts.some(({ cells }) => nearlyCoincide(cells, inset)))
+    .map((cells) => toBox(cells, side))
+  return [...chooseLargest([...boxes.map(({ box }) => box), ...tiles, ...insets]), ...tileStrip(whole, size)]
 }
 
 /** The share of the picture's area that a tile of one of its panels has: smaller panels are not looked for either. */
