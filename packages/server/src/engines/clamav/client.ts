@@ -4,7 +4,7 @@ import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
-import { endOfStream, findEarlyOk, maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
+import { acceptReply, endOfStream, maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
 
 /** Content up to this size uses a kept connection; larger content takes so long to scan that it makes no difference. */
 const sessionBytes = 256 * 1024
@@ -188,7 +188,7 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
   let failure: Error | undefined
   // Replies are read into one buffer: an event with a buffer of its own for each takes several times as long.
   const received = Buffer.allocUnsafeSlow(2 * maxReplyLength)
-  /** The beginning of a reply whose end has not arrived. */
+  /** What has arrived of a reply that is not accepted yet. */
   let rest = noBytes
   // The session outlives the scan it was opened for, so it does not end with that scan's signal.
   const socket: Socket = connectTo(address, { onread: { buffer: received, callback: takeBytes } })
@@ -224,7 +224,7 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
       socket.destroy(new Error('clamd sent an unexpected reply'))
       return false
     }
-    rest = isWhole ? noBytes : Buffer.from(bytes)
+    rest = Buffer.from(bytes)
     if (!isWhole) return true
     // `7: stream: OK`: the number counts the commands of the session.
     const text = bytes.toString('utf8', 0, end)
@@ -234,18 +234,19 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
       return false
     }
     const reply = text.slice(prefix.length)
-    const isSent = socket.writableLength === 0
-    const failure = findEarlyOk(reply, isSent)
-    if (failure !== undefined) {
-      socket.destroy(failure)
-      return false
-    }
+    acceptReply(socket, reply, isSent, () => completeScan(reply))
+    return !socket.destroyed
+  }
+
+  const isSent = () => socket.writableLength === 0
+
+  function completeScan(reply: string) {
+    rest = noBytes
     const finished = takePending()
     // After an early reply, such as that of a limit, the rest would be sent from memory that is released now.
-    if (isSent) onIdle(session)
+    if (isSent()) onIdle(session)
     else socket.destroy()
     finished?.resolve(reply)
-    return isSent
   }
 
   socket.on('error', (error) => {

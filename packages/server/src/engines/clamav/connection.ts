@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown } from '../../domain/ports/engines.ts'
 import { startAwakeTimer } from '../../runtime/awake-timer.ts'
@@ -16,7 +17,7 @@ export async function sendCommand(address: ServerAddress, command: string, timeo
   const timer = startAwakeTimer(timeoutMs, () => timeout.abort(new Error(`no reply within ${timeoutMs} ms`)))
   try {
     const socket = connectTo(address, { signal: timeout.signal })
-    const reply = readReply(socket, neverAborted)
+    const reply = readReply(socket, neverAborted, () => true)
     socket.write(`z${command}\0`)
     return await reply
   } finally {
@@ -36,11 +37,7 @@ export const isAnswering = (address: ServerAddress, timeoutMs: number): Promise<
 export async function streamToClamd(address: ServerAddress, content: Content, signal: AbortSignal): Promise<string> {
   const socket = connectTo(address, { signal })
   let isSent = false
-  const reply = readReply(socket, signal).then((text) => {
-    const failure = findEarlyOk(text, isSent)
-    if (failure !== undefined) throw failure
-    return text
-  })
+  const reply = readReply(socket, signal, () => isSent)
   // The reply may come early, or never because sending fails first.
   reply.catch(() => {})
   try {
@@ -54,10 +51,20 @@ export async function streamToClamd(address: ServerAddress, content: Content, si
   }
 }
 
-/** Over its limit, clamd replies before it has all bytes. An OK at that time would be about a part of the content. */
-export function findEarlyOk(reply: string, isSent: boolean): EngineDown | undefined {
-  if (isSent || reply !== 'stream: OK') return undefined
-  return new EngineDown('clamd replied before it had all of the content')
+/**
+ * Accepts a reply, or destroys the socket: an OK that came before all of the content was sent is about a part of it. Over
+ * its limit, clamd replies before it has all bytes. TLS reports sent bytes only when the event loop has read what came,
+ * so that an OK over TLS which seems early is judged then. Nothing else may be accepted meanwhile.
+ */
+export function acceptReply(socket: Socket, reply: string, isSent: () => boolean, accept: () => void) {
+  const isEarlyOk = () => reply === 'stream: OK' && !isSent()
+  const decide = () => {
+    if (socket.destroyed) return
+    if (isEarlyOk()) socket.destroy(new Error('clamd replied before it had all of the content'))
+    else accept()
+  }
+  if (isEarlyOk() && socket instanceof TLSSocket) setImmediate(decide)
+  else decide()
 }
 
 /**
@@ -105,7 +112,7 @@ function toLength(bytes: number): Buffer {
   return length
 }
 
-function readReply(socket: Socket, signal: AbortSignal): Promise<string> {
+function readReply(socket: Socket, signal: AbortSignal, isSent: () => boolean): Promise<string> {
   return new Promise((resolve, reject) => {
     let reply = ''
     socket.setEncoding('utf8')
@@ -115,8 +122,11 @@ function readReply(socket: Socket, signal: AbortSignal): Promise<string> {
       if (reply.length > maxReplyLength) socket.destroy(new Error('The reply is too long'))
       else if (end !== -1 && end !== reply.length - 1) socket.destroy(new Error('clamd sent more than one reply'))
       if (socket.destroyed || end === -1) return
-      resolve(reply.slice(0, -1))
-      socket.destroy()
+      const whole = reply.slice(0, -1)
+      acceptReply(socket, whole, isSent, () => {
+        resolve(whole)
+        socket.destroy()
+      })
     })
     socket.on('error', (error) => reject(toEngineDown(error, signal)))
     socket.on('close', () => reject(new EngineDown('clamd closed the connection without a reply')))
