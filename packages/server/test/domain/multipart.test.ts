@@ -231,7 +231,10 @@ test('the usual header of a file is read as the same header in another form', ()
     '\r\nContent-Type: text/plain; charset="a;b"',
     '\r\ncontent-type: ',
   ]
-  for (const filename of ['a.txt', '', 'a; name=x.txt', '/home/me/a :.txt', 'na\u00efve.txt', 'a%22.txt', "a'b=c"]) {
+  const names = ['a.txt', '', 'a; name=x.txt', '/home/me/a :.txt', 'na\u00efve.txt', 'a%22.txt', "a'b=c"]
+  // Characters that end a line for JavaScript, and for no parser of forms.
+  for (const separator of ['\u2028', '\u2029']) names.push(Buffer.from(`a${separator}b :.txt`).toString('latin1'))
+  for (const filename of names) {
     for (const type of types) {
       const usual = `Content-Disposition: form-data; name="file"; filename="${filename}"${type}`
       const other = `X-Other: 1\r\n${usual}`

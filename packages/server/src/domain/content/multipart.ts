@@ -206,7 +206,7 @@ const identityEncoding = /^(7bit|8bit|binary)$/i
  * Whether a line ends without both of its characters, or has a blank before its colon, or the first line begins with
  * one: some parsers accept that.
  */
-const hasOddLines = (header: string) => /^[ \t]/.test(header) || /(?<!\r)\n|\r(?!\n)|^[^:\r\n]*[ \t]:/m.test(header)
+const hasOddLines = (header: string) => /^[ \t]|(?<!\r)\n|\r(?!\n)|(?:^|\r\n)[^:\r\n]*[ \t]:/.test(header)
 
 function findHeader(lines: string[], name: string): string | undefined {
   let found: string | undefined
