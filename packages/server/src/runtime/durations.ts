@@ -48,6 +48,8 @@ export function makeDurations(
 
   return {
     observe(seconds: number, first: string, second: string | number = '') {
+      // NaN or an infinite number would spoil the sum for as long as the process runs.
+      if (!Number.isFinite(seconds)) throw new TypeError(`${name}: ${seconds} is not a duration`)
       const series = seriesByLabels.get(first)?.get(second) ?? openSeries(first, second)
       series.sum += seconds
       series.count++

@@ -46,3 +46,12 @@ test('durations are a histogram with a series for each pair of labels', async ()
   assert.equal(find('assay_sample_seconds_count', ok), '4')
   assert.equal(find('assay_sample_seconds_count', lost), '1')
 })
+
+test('a duration that is no finite number is an error, and counts nowhere', async () => {
+  const metrics = makeMetrics({ region: 'test', version: '1' })
+  const observe = metrics.timer('assay_sample_seconds', 'A sample.', ['call'])
+  for (const seconds of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+    assert.throws(() => observe(seconds, 'put'), TypeError)
+  }
+  assert.doesNotMatch(await metrics.registry.metrics(), /^assay_sample_seconds_\w+\{/m)
+})
