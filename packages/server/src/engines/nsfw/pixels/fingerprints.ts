@@ -46,16 +46,28 @@ export function toFingerprint(pixels: Buffer): Fingerprint {
 }
 
 /**
- * Averages the cells of a picture of any size. Undefined when a pixel is transparent. Each number holds the bytes of a
- * pixel, red in the lowest and alpha in the highest one.
+ * Averages the cells of a picture of any size, reading each pixel once. Undefined when a pixel is transparent. Each number
+ * holds the bytes of a pixel, red in the lowest and alpha in the highest one.
  */
 export function toOpaqueFingerprint(pixels: Int32Array, { width, height }: Size): Fingerprint | undefined {
   const [columns, rows] = [toSpans(width), toSpans(height)]
   const means = new Uint8Array(cells * cells * 3)
   let to = 0
   let common = -1
+  const repeat = (count: number) => {
+    means.copyWithin(to, to - count, to)
+    to += count
+  }
   for (const row of rows) {
-    for (const { start, end } of columns) {
+    if (row.isRepeated) {
+      repeat(rowValues)
+      continue
+    }
+    for (const { start, end, isRepeated } of columns) {
+      if (isRepeated) {
+        repeat(3)
+        continue
+      }
       let red = 0
       let green = 0
       let blue = 0
@@ -78,12 +90,15 @@ export function toOpaqueFingerprint(pixels: Int32Array, { width, height }: Size)
   return common >>> 24 === 255 ? means : undefined
 }
 
-/** The pixels of each cell along one side. Those of a side with fewer pixels than cells belong to several. */
-const toSpans = (side: number) =>
-  Array.from({ length: cells }, (_, cell) => {
-    const start = Math.floor((cell * side) / cells)
-    return { start, end: Math.max(start + 1, Math.floor(((cell + 1) * side) / cells)) }
+/** The pixels of each cell along one side. Those of a side with fewer pixels than cells are repeated in several. */
+function toSpans(side: number) {
+  const findStart = (cell: number) => Math.floor((cell * side) / cells)
+  return Array.from({ length: cells }, (_, cell) => {
+    const start = findStart(cell)
+    const isRepeated = cell > 0 && start === findStart(cell - 1)
+    return { start, end: Math.max(start + 1, findStart(cell + 1)), isRepeated }
   })
+}
 
 /** Remembers the views of one picture, so that each is classified once. */
 export function makeSeenViews() {
