@@ -8,6 +8,8 @@ import {
   withArchiveBehind,
 } from '../../../../acceptance/support/hostile-images.ts'
 import { largeShape } from '../../src/engines/nsfw/models/model.ts'
+import { openPicture, type Pass } from '../../src/engines/nsfw/pixels/open-picture.ts'
+import { Refusal } from '../../src/engines/nsfw/pixels/render.ts'
 import {
   blue,
   type Colour,
@@ -179,6 +181,17 @@ describe('animations', () => {
     assert.ok(views.length > 2 && views.every(({ index }) => index < 9))
   })
 
+  it('the frames before a broken one are chosen before the animation is refused', async () => {
+    const frames = Array.from({ length: 300 }, (_, i) => paintWaves(60, 40, i * 20))
+    const bytes = (await encoders.WebP?.(frames)) ?? Buffer.alloc(0)
+    const picture = await openPicture(spoil(bytes, findWebpFrames(bytes)[280] ?? 0, 60))
+    assert.ok('passes' in picture)
+    const passes = picture.passes()
+    const { value: pass } = (await passes.next()) as IteratorYieldResult<Pass>
+    assert.ok(pass.views.length > 5 && pass.views.every(({ index }) => index < 250))
+    await assert.rejects(passes.next(), Refusal)
+  })
+
   it('an animation of one frame is a still picture', async () => {
     const pixels = toRgba(paintQuarters(80, 60))
     const { views, isAnimated } = await open(makeApng({ width: 80, height: 60 }, [{ width: 80, height: 60, pixels }]))
@@ -268,8 +281,15 @@ function rename(bytes: Buffer, from: string, to: string): Buffer {
   return copy
 }
 
-function spoil(bytes: Buffer, at: number): Buffer {
+function spoil(bytes: Buffer, at: number, count = 8): Buffer {
   const copy = Buffer.from(bytes)
-  copy.fill(0xff, at, at + 8)
+  copy.fill(0xff, at, at + count)
   return copy
+}
+
+/** Where the compressed pixels of each frame of a WebP begin, behind the headers of the frame and of its picture. */
+function findWebpFrames(bytes: Buffer): number[] {
+  const found: number[] = []
+  for (let at = bytes.indexOf('ANMF'); at >= 0; at = bytes.indexOf('ANMF', at + 8)) found.push(at + 8 + 16 + 8 + 5)
+  return found
 }

@@ -1,6 +1,6 @@
 import type { Shape } from '../models/model.ts'
 import { type Fingerprint, toOpaqueFingerprint } from './fingerprints.ts'
-import { newUnsupported, openSharp, type Raster, refuseErrors, render, splitRoll } from './render.ts'
+import { openSharp, type Raster, render, splitRoll } from './render.ts'
 
 /**
  * The frames of an animation without transparency, at their own size. The frames to classify are chosen there, and only
@@ -16,14 +16,18 @@ type Animation = { width: number; height: number; pages: number }
 /** Frames that are scaled at once: a call of libvips takes as long as scaling a frame, and a frame may take megabytes. */
 const framesAtOnce = 16
 
-/** Reads all frames. Undefined when one of them has transparency. */
+/**
+ * Reads all frames. Undefined when one of them has transparency or cannot be decoded: the frames before a broken one are
+ * classified when the animation is read pass by pass.
+ */
 export async function readOpaqueFrames(bytes: Buffer, animation: Animation): Promise<OpaqueFrames | undefined> {
   const { width, height, pages } = animation
   // The first frame of nearly all animations with transparency has it too.
-  if (toOpaqueFingerprint(await readPixels(bytes, 1), animation) === undefined) return undefined
+  const first = await readPixels(bytes, 1)
+  if (first === undefined || toOpaqueFingerprint(first, animation) === undefined) return undefined
   const pixels = await readPixels(bytes, pages)
   const area = width * height
-  if (pixels.length !== area * pages) throw newUnsupported('fewer frames than stated')
+  if (pixels?.length !== area * pages) return undefined
   const getFrame = (index: number) => pixels.subarray(index * area, (index + 1) * area)
   const fingerprints: Fingerprint[] = []
   for (let index = 0; index < pages; index++) {
@@ -52,11 +56,15 @@ export async function readOpaqueFrames(bytes: Buffer, animation: Animation): Pro
   }
 }
 
-/** Decodes the first `pages` frames. A number is a pixel, with red in its lowest byte and alpha in its highest one. */
-async function readPixels(bytes: Buffer, pages: number): Promise<Int32Array> {
+/**
+ * Decodes the first `pages` frames; undefined when one of them cannot be decoded. A number is a pixel, with red in its
+ * lowest byte and alpha in its highest one.
+ */
+async function readPixels(bytes: Buffer, pages: number): Promise<Int32Array | undefined> {
   const pipeline = openSharp({ bytes, options: { page: 0, pages, autoOrient: false } })
-  const data = await refuseErrors(() => pipeline.toColourspace('srgb').ensureAlpha().raw().toBuffer())
-  return new Int32Array(data.buffer, data.byteOffset, data.length / 4)
+  const decoding = pipeline.toColourspace('srgb').ensureAlpha().raw().toBuffer()
+  const data = await decoding.catch(() => undefined)
+  return data && new Int32Array(data.buffer, data.byteOffset, data.length / 4)
 }
 
 /** Moves the colours together in the same memory, four pixels at once. */
