@@ -13,8 +13,10 @@ export type OpaqueFrames = {
 
 type Animation = { width: number; height: number; pages: number }
 
-/** Frames that are scaled at once: a call of libvips takes as long as scaling a frame, and a frame may take megabytes. */
-const framesAtOnce = 16
+/** Frames that are scaled at once: a call of libvips takes as long as scaling a frame. */
+const maxFramesAtOnce = 16
+/** Memory for their pixels, which are copied. */
+const maxCopiedBytes = 16 * 1024 * 1024
 
 /**
  * Reads all frames. Undefined when one of them has transparency or cannot be decoded: the frames before a broken one are
@@ -36,6 +38,7 @@ export async function readOpaqueFrames(bytes: Buffer, animation: Animation): Pro
     fingerprints.push(fingerprint)
   }
 
+  const framesAtOnce = Math.max(1, Math.min(maxFramesAtOnce, Math.floor(maxCopiedBytes / (area * 4))))
   const readSome = async (indexes: number[], shape: Shape) => {
     const roll = new Int32Array(Math.ceil((indexes.length * area) / 4) * 4)
     for (const [i, index] of indexes.entries()) roll.set(getFrame(index), i * area)
