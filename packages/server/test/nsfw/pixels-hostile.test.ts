@@ -73,6 +73,8 @@ describe('pictures that take too much', () => {
       makePng({ width: 7_000, height: 7_000, colour: 6, interlaced: true, rows: Buffer.alloc(10) }),
     'a GIF of 10,000 frames': () => makeFlickeringGif(1, 1, 10_000),
     'a GIF of few frames that are large': () => makeFlickeringGif(3_000, 3_000, 15),
+    'a GIF of frames that are one pixel wide': () => makeFlickeringGif(1, 65_535, 250),
+    'a GIF of frames that are one pixel high': () => makeFlickeringGif(65_535, 1, 250),
     'a GIF of a huge canvas': () => makeFlickeringGif(5_000, 5_000, 2),
     'a JPEG of 2,000 scans': () => makeManyScanJpeg(500, 500, 2_000),
     'a large JPEG of 50 scans': () => makeManyScanJpeg(6_000, 6_000, 50),
@@ -97,6 +99,7 @@ describe('pictures that take too much', () => {
     'an interlaced PNG of 36 megapixels': () => makePng({ width: 6_000, height: 6_000, colour: 2, interlaced: true }),
     'a JPEG of 100 scans': () => makeManyScanJpeg(2_000, 2_000, 100),
     'a GIF of 500 frames': () => makeFlickeringGif(200, 200, 500),
+    'a narrow GIF of 300 frames': () => makeFlickeringGif(120, 600, 300),
   }
   for (const [name, make] of Object.entries(heavy)) {
     it(`${name} is scanned in bounded time and memory`, async () => {
