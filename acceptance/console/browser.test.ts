@@ -196,6 +196,9 @@ describe('the console in a browser', { skip: lacking }, () => {
 
   test('download credentials are added without being shown again, and removed', async () => {
     await follow('/account')
+    await page.getByText('No download credentials').waitFor()
+    // The plan moves the buttons below it when it arrives: a click at that moment ends beside its button.
+    await page.getByText('Loading…').first().waitFor({ state: 'detached' })
     await press('Add headers for a host')
     await dialog().getByLabel('Host').fill('*.com')
     await dialog().getByLabel('Value').fill('Bearer sw0rdfish')
