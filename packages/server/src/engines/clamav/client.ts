@@ -188,7 +188,7 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
   let failure: Error | undefined
   // Replies are read into one buffer: an event with a buffer of its own for each takes several times as long.
   const received = Buffer.allocUnsafeSlow(2 * maxReplyLength)
-  /** What has arrived of a reply that is not accepted yet. */
+  /** The received bytes of a reply that is not accepted yet. */
   let rest = noBytes
   // The session outlives the scan it was opened for, so it does not end with that scan's signal.
   const socket: Socket = connectTo(address, { onread: { buffer: received, callback: takeBytes } })
