@@ -6,6 +6,7 @@ import sharp, { type Sharp } from 'sharp'
 import { makeSteeredJpeg } from '../acceptance/support/steered-jpeg.ts'
 import { toPng } from '../packages/server/src/engines/nsfw/pixels/png.ts'
 import { openProfiles } from './open-profiles.ts'
+import { drawScene, side, surroundings } from './scenes.ts'
 
 /**
  * `node scripts/evasions.ts [profile...]` hides a harmless picture that the models take for pornography in each of the
@@ -13,21 +14,7 @@ import { openProfiles } from './open-profiles.ts'
  * for another version of Assay.
  */
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { write: { type: 'string' } } })
-const side = 299
 const offending = await readFile(new URL('../acceptance/support/pictures/stand-in.jpg', import.meta.url))
-
-/** Harmless scenes that the models call clean, each with other colours. */
-function drawScene(seed: number, width = side, height = side): Sharp {
-  const hue = (seed * 67) % 360
-  const svg =
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 100 100" ` +
-    `preserveAspectRatio="none"><defs><linearGradient id="g" x2="0.3" y2="1">` +
-    `<stop stop-color="hsl(${(hue + 200) % 360},60%,70%)"/><stop offset="1" stop-color="hsl(${hue},40%,35%)"/>` +
-    `</linearGradient></defs><rect width="100" height="100" fill="url(#g)"/>` +
-    `<path d="M0 ${60 + (seed % 3) * 5} L30 ${35 + (seed % 5) * 4} L55 65 L80 40 L100 70 V100 H0 Z" fill="hsl(${hue + 90},35%,30%)"/>` +
-    `<circle cx="${20 + (seed % 7) * 9}" cy="20" r="9" fill="#fff6c0"/><rect x="10" y="80" width="18" height="20" fill="#844"/></svg>`
-  return sharp(Buffer.from(svg)).flatten().removeAlpha()
-}
 
 const stretch = (width: number, height: number) => sharp(offending).resize(width, height, { fit: 'fill' })
 
@@ -60,34 +47,6 @@ async function makeBorder(share: number, background: string): Promise<Buffer> {
     .jpeg({ quality: 90 })
     .toBuffer()
 }
-
-/** Draws what lies around a picture. */
-const surroundings: Record<string, (width: number) => Promise<Buffer>> = {
-  'a gradient': (width) => drawSquare(width, '<rect width="100" height="100" fill="url(#g)"/>'),
-  'two colours': (width) =>
-    drawSquare(
-      width,
-      '<rect width="100" height="100" fill="#113"/><rect x="8" y="8" width="84" height="84" fill="#eda"/>',
-    ),
-  stripes: (width) =>
-    drawSquare(
-      width,
-      `<rect width="100" height="100" fill="#fff"/>${Array.from({ length: 17 }, (_, i) => `<rect x="${i * 6}" width="3" height="100" fill="#39c"/>`).join('')}`,
-    ),
-  'another picture': (width) => drawScene(3, width, width).png().toBuffer(),
-}
-
-const drawSquare = (width: number, shapes: string): Promise<Buffer> =>
-  sharp(
-    Buffer.from(
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${width}" viewBox="0 0 100 100">` +
-        '<defs><linearGradient id="g" x2="0.4" y2="1"><stop stop-color="#d0e0ff"/><stop offset="1" stop-color="#204080"/>' +
-        `</linearGradient></defs>${shapes}</svg>`,
-    ),
-  )
-    .flatten()
-    .png()
-    .toBuffer()
 
 /** The picture in the middle of other content, or in its corner. */
 async function makeInset(around: string, share: number, isInCorner = false): Promise<Buffer> {
