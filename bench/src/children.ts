@@ -53,13 +53,11 @@ export function openChildren() {
         ASSAY_BOOTSTRAP_KEY: apiKey,
         ASSAY_SIGNATURE_HOURS: '0',
         ASSAY_SIGNATURE_MAX_AGE: 'off',
+        // For options such as --cpu-prof.
+        NODE_OPTIONS: process.env.ASSAY_BENCH_NODE ?? '',
         ...settings,
       }
-      // ASSAY_BENCH_NODE passes options to Node, such as --cpu-prof.
-      const options = process.env.ASSAY_BENCH_NODE?.split(' ') ?? []
-      const main = join(root, 'packages/server/src/main.ts')
-      const args = [...listStartOptions(root), ...options, main, 'serve', '--json']
-      const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', log] })
+      const child = spawn(join(root, 'packaging/assay'), ['serve', '--json'], { env, stdio: ['ignore', 'pipe', log] })
       closeSync(log)
       children.push(child)
       const url = await readUrl(child).catch((error) => {
@@ -91,12 +89,6 @@ export function openChildren() {
       }
     },
   }
-}
-
-/** Lists the options that the launcher gives to Node. */
-function listStartOptions(root: string): string[] {
-  const launcher = readFileSync(join(root, 'packaging/assay'), 'utf8')
-  return (/^exec .*$/m.exec(launcher)?.[0] ?? '').split(' ').filter((word) => word.startsWith('--'))
 }
 
 /** Prints the errors that the service logged, because figures of a failing service mean little. */
