@@ -1,5 +1,6 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ScanKind } from '@assay/contract'
 import { v7 as newUuid } from 'uuid'
 import type { Content } from '../domain/content/content.ts'
 import type { ContentStore, ContentWriter } from '../domain/ports/content-store.ts'
@@ -35,7 +36,13 @@ const defaultMemoryBytes = 64 * 1024 * 1024
  * needs it.
  */
 export function openContentStore(
-  deps: { dir: string; threads?: DigestThreads; recentHeads?: RecentHeads | undefined } & FileBounds,
+  deps: {
+    dir: string
+    /** The part of `memory` that pictures may take while there is space on the disk. */
+    pictureMemory?: MemoryBudget
+    threads?: DigestThreads
+    recentHeads?: RecentHeads | undefined
+  } & FileBounds,
 ): ContentStore & {
   sweep(): Promise<number>
   close(): Promise<void>
@@ -43,6 +50,7 @@ export function openContentStore(
   const identity = findProcessIdentity(process.pid) ?? String(process.pid)
   const ownDir = join(deps.dir, identity)
   const memory = deps.memory ?? makeMemoryBudget({ maxBytes: defaultMemoryBytes })
+  const { pictureMemory = memory } = deps
   const threads = deps.threads ?? makeDigestThreads()
   const pool = makeBlockPool({ blockBytes, ...freeBlocks })
   const { recentHeads } = deps
@@ -58,9 +66,14 @@ export function openContentStore(
     return createSealedFile(join(ownDir, newUuid()), newContentKey(), { ...deps, memory })
   }
 
+  const findMemory = (kind?: ScanKind) =>
+    kind === 'nsfw_image' && deps.disk?.findFault() === undefined ? pictureMemory : memory
+
   return {
-    newWriter: (options) =>
-      makeContentWriter({ ...options, pool, createFile, memory, threads, recentHeads, keepsLarge: true }),
+    newWriter(options) {
+      const bounds = { pool, memory: findMemory(options?.kind), threads, recentHeads, keepsLarge: true }
+      return makeContentWriter({ ...options, ...bounds, createFile })
+    },
     /** Removes the content of processes that crashed, and returns their number. */
     async sweep() {
       const owners = await readdir(deps.dir).catch(() => [])

@@ -8,15 +8,17 @@ const accountPart = 3 / 4
 
 /**
  * Limits the content in memory, over all uploads and downloads together. Content that finds no memory goes to an
- * encrypted file, however small it is: a thousand slow clients must not cost a thousand times the memory of one.
+ * encrypted file, however small it is: a thousand slow clients must not cost a thousand times the memory of one. What a
+ * budget within another one takes counts in both.
  */
-export function makeMemoryBudget({ maxBytes }: { maxBytes: number }) {
+export function makeMemoryBudget({ maxBytes, within }: { maxBytes: number; within?: MemoryBudget }): MemoryBudget {
   const takenByAccount = new Map<string, number>()
   let takenBytes = 0
 
   const hasRoom = (bytes: number, accountId?: string | null): boolean =>
     takenBytes + bytes <= maxBytes &&
-    (accountId == null || (takenByAccount.get(accountId) ?? 0) + bytes <= maxBytes * accountPart)
+    (accountId == null || (takenByAccount.get(accountId) ?? 0) + bytes <= maxBytes * accountPart) &&
+    within?.hasRoom(bytes, accountId) !== false
   const add = (bytes: number, accountId?: string | null) => {
     takenBytes += bytes
     if (accountId == null) return
@@ -26,21 +28,31 @@ export function makeMemoryBudget({ maxBytes }: { maxBytes: number }) {
   }
 
   return {
-    /** Whether `take` would succeed now. */
     hasRoom,
-    /** Returns false, and takes nothing, when the budget or the share of the account has less left. */
-    take(bytes: number, accountId?: string | null): boolean {
+    take(bytes, accountId) {
       if (!hasRoom(bytes, accountId)) return false
+      within?.take(bytes, accountId)
       add(bytes, accountId)
       return true
     },
-    release: (bytes: number, accountId?: string | null) => add(-bytes, accountId),
+    release(bytes, accountId) {
+      within?.release(bytes, accountId)
+      add(-bytes, accountId)
+    },
     countBytes: () => takenBytes,
     countAccounts: () => takenByAccount.size,
   }
 }
 
-export type MemoryBudget = ReturnType<typeof makeMemoryBudget>
+export type MemoryBudget = {
+  /** Whether `take` would succeed now. */
+  hasRoom(bytes: number, accountId?: string | null): boolean
+  /** Returns false, and takes nothing, when the budget or the share of the account has less left. */
+  take(bytes: number, accountId?: string | null): boolean
+  release(bytes: number, accountId?: string | null): void
+  countBytes(): number
+  countAccounts(): number
+}
 
 /**
  * How long unused blocks stay in a pool beyond those that it always keeps. With new memory, an upload of 100 MB takes 820

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
 import { imageThresholds, makeImageScan } from '../domain/scans/image-scan.ts'
@@ -16,6 +15,7 @@ import type { Profile } from '../engines/nsfw/requests.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { makeOneAtATime } from '../runtime/one-at-a-time.ts'
 import { watchDirectories } from '../runtime/watch-directories.ts'
+import { countImageProcesses } from './content-memory.ts'
 
 /** Images that may wait for a process. With more, callers would time out before their image is scanned. */
 const maxWaiting = 200
@@ -156,7 +156,7 @@ type EngineDeps = Deps & { models: Model[]; profile: Profile }
 
 /** Opens an engine, with the limits of own models where one of its models is. */
 export function openWithModels(config: Config, { models, profile, log, onEscape }: EngineDeps) {
-  const processes = config.nsfwProcesses ?? availableParallelism()
+  const processes = countImageProcesses(config)
   const own = { ...engineOptions.ownModels, maxMemoryMb: config.nsfwModelMemoryMb }
   const limits = models.some(({ isOwn }) => isOwn) ? own : {}
   return openImageEngine({ models, profile, processes, maxWaiting, log, onEscape, ...limits })

@@ -8,9 +8,9 @@ import { makeDescriber } from '../domain/content/media-type.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import { openParts } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
+import { findContentMemory } from './content-memory.ts'
 import { openImages } from './images.ts'
 import { openMalware } from './malware.ts'
-import { findContentMemory } from './storage.ts'
 
 /** Opens one engine without the service, to scan files. Uses the clamd of a running service when there is one. */
 export const openScanner = (config: Config, log: Logger, kind: ScanKind) =>

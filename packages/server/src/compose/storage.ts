@@ -1,4 +1,3 @@
-import { totalmem } from 'node:os'
 import { join, resolve } from 'node:path'
 import { openContentStore } from '../blobs/content-store.ts'
 import { openDiskSpace } from '../blobs/disk-space.ts'
@@ -20,7 +19,7 @@ import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { toServiceActor } from '../runtime/system-user.ts'
 import type { CleanupTask } from '../workers/sweeper.ts'
-import { countHttpProcesses } from './connections.ts'
+import { divideContentMemory, findPictureMemory } from './content-memory.ts'
 import { newHomeCheck, observeDatabase, observeHome } from './monitoring.ts'
 import type { Stores } from './stores.ts'
 
@@ -85,6 +84,7 @@ async function openContentStorage(
   const dataDir = resolve(config.dataDir)
   const { master, installationId } = await sealing.getKey()
   const memory = makeMemoryBudget({ maxBytes: divideContentMemory(config).ofMain })
+  const pictureMemory = makeMemoryBudget({ maxBytes: findPictureMemory(config), within: memory })
   const threads = makeDigestThreads()
   closers.add(threads.close)
   const reserveBytes = config.diskReserve * megabyte
@@ -94,7 +94,14 @@ async function openContentStorage(
   metrics.gauge('assay_disk_free_bytes', 'Free bytes on the disk of the data directory.', disk.countFree)
 
   const recentHeads = makeRecentHeads({ entries: config.verdictCache })
-  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads, recentHeads })
+  const contents = openContentStore({
+    dir: join(dataDir, 'content'),
+    memory,
+    pictureMemory,
+    disk,
+    threads,
+    recentHeads,
+  })
   closers.add(contents.close)
   const bounds = { memory, disk: jobDisk, threads }
   if (config.blobs.at === 'disk') {
@@ -126,23 +133,6 @@ async function openContentStorage(
 export async function checkContentStore(config: Config): Promise<string[] | undefined> {
   if (config.blobs.at === 'disk') return undefined
   return checkStore({ ...config.blobs, credentials: findS3Credentials(config) })
-}
-
-/** Bytes of content that may be in memory: set by the operator, or an eighth of what the machine or container has. */
-export function findContentMemory({ contentMemory }: Pick<Config, 'contentMemory'>): number {
-  if (contentMemory !== undefined) return contentMemory * megabyte
-  const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity)
-  return Math.min(2048 * megabyte, Math.max(64 * megabyte, memory / 8))
-}
-
-/**
- * Divides the memory for content between the main process and the HTTP processes. Of their content, the main process
- * may hold a copy while it is scanned, hence they get a third of the memory and leave as much for the copies.
- */
-export function divideContentMemory(config: Pick<Config, 'contentMemory' | 'httpProcesses' | 'roles'>) {
-  const total = findContentMemory(config)
-  const processes = countHttpProcesses(config)
-  return processes === 1 ? { ofMain: total, ofProcess: 0 } : { ofMain: total / 3, ofProcess: total / 3 / processes }
 }
 
 /** ASSAY_JOB_CONTENT_MB limits job content on this disk only; S3 has its own quotas. */

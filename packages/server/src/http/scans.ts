@@ -98,9 +98,11 @@ function makeUploadHandler<C extends Content>(
   contents: Contents<C>,
   use: (request: FastifyRequest, reply: FastifyReply, content: C, fields: FormFields) => Promise<unknown>,
 ): BodyHandler {
-  const maxBytes = maxContentBytes[target.kind][target.mode]
+  const { kind, mode } = target
+  const maxBytes = maxContentBytes[kind][mode]
   return async (request, reply) => {
-    const upload = await readUpload(request, reply, { contents, maxBytes, accountId: getCaller(request).accountId })
+    const { accountId } = getCaller(request)
+    const upload = await readUpload(request, reply, { contents, kind, maxBytes, accountId })
     const content = 'content' in upload.file ? upload.file.content : undefined
     try {
       requireValid({ ...checkFileSubmission(target, upload, deps.policy), ...checkIdempotency(request) })

@@ -1,3 +1,4 @@
+import type { ScanKind } from '@assay/contract'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Content } from '../domain/content/content.ts'
 import { newMultipartParser, type PartHeader, type PartSink } from '../domain/content/multipart.ts'
@@ -53,10 +54,10 @@ export async function readUpload<C extends Content>(
 /** The writer may take over the memory of a chunk, so a chunk that shares its memory is copied. */
 const toOwnedChunk = (chunk: Buffer) => (chunk.byteLength === chunk.buffer.byteLength ? chunk : Buffer.from(chunk))
 
-type Deps<C> = { contents: Contents<C>; maxBytes: number; accountId: string }
+type Deps<C> = { contents: Contents<C>; kind: ScanKind; maxBytes: number; accountId: string }
 export type Contents<C> = { newWriter(options: WriterOptions): ContentWriter<C> }
 
-function makeForm<C>({ contents, maxBytes, accountId, expectedBytes }: Deps<C> & { expectedBytes: number }) {
+function makeForm<C>({ contents, kind, maxBytes, accountId, expectedBytes }: Deps<C> & { expectedBytes: number }) {
   const fields: Partial<Record<TextField, unknown>> = {}
   const fieldNames: string[] = []
   let state: 'missing' | 'complete' | 'too large' = 'missing'
@@ -77,7 +78,7 @@ function makeForm<C>({ contents, maxBytes, accountId, expectedBytes }: Deps<C> &
       if (isTextField(name)) fields[name] = notText
       if (name !== 'file' || writer !== undefined) return ignoringSink
       partName = header.filename
-      return openFile(contents.newWriter({ expectedBytes, accountId, ownsMemory: true }))
+      return openFile(contents.newWriter({ expectedBytes, accountId, kind, ownsMemory: true }))
     },
     isTooLarge: () => state === 'too large',
     takePause() {

@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, type TestContext, test } from 'node:test'
+import type { ScanKind } from '@assay/contract'
 import { makeContentWriter, openContentStore } from '../../src/blobs/content-store.ts'
 import { openDiskSpace } from '../../src/blobs/disk-space.ts'
 import { makeDiskJobContents } from '../../src/blobs/job-contents.ts'
@@ -38,6 +39,35 @@ test('uploads share a memory budget: content beyond it goes to a file, and a rel
   for (const content of contents) await content.release()
   assert.equal(memory.countBytes(), 0)
   assert.deepEqual(listFiles(dir), [])
+})
+
+test('pictures take a part of the memory, and all of it while the disk is full', async (t) => {
+  const dir = newTestDir(t)
+  const [megabyte, reserve] = [1_000_000, { bytes: 0 }]
+  const memory = makeMemoryBudget({ maxBytes: 8 * megabyte })
+  const disk = await openDiskSpace({
+    dir,
+    get reserveBytes() {
+      return reserve.bytes
+    },
+  })
+  const pictureMemory = makeMemoryBudget({ maxBytes: 2 * megabyte, within: memory })
+  const store = openContentStore({ dir: join(dir, 'content'), memory, pictureMemory, disk })
+  t.after(store.close)
+  const put = async (kind: ScanKind) => {
+    const writer = store.newWriter({ kind, expectedBytes: megabyte })
+    await writer.write(randomBytes(megabyte))
+    return writer.finish()
+  }
+  const contents = [await put('nsfw_image'), await put('nsfw_image'), await put('malware')]
+  reserve.bytes = 2 ** 60
+  contents.push(await put('nsfw_image'))
+  assert.deepEqual(
+    contents.map(({ isInMemory }) => isInMemory),
+    [true, false, true, true],
+  )
+  for (const content of contents) await content.release()
+  assert.deepEqual([memory.countBytes(), pictureMemory.countBytes()], [0, 0])
 })
 
 test('an aborted writer returns its memory, before and after its content went to a file', async (t) => {

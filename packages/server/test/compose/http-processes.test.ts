@@ -23,6 +23,7 @@ async function openOne(t: TestContext, onReady = () => {}) {
       count: 1,
       socketPath: join(dataDir, 'main.sock'),
       memoryBytes: 1_000_000,
+      pictureBytes: 1_000_000,
       endsWithClient: false,
     },
     calls: { wrongKeys: { async refuseTooMany() {} } } as unknown as CallDeps,

@@ -8,7 +8,7 @@ import type { Logger } from '../../runtime/logger.ts'
 import type { Metrics } from '../../runtime/metrics.ts'
 import { openOutsideDir, shortDirs } from '../../runtime/outside-dir.ts'
 import { countConnectionsByFileLimit, type HttpListener } from '../connections.ts'
-import { divideContentMemory } from '../storage.ts'
+import { divideContentMemory, findPictureMemory } from '../content-memory.ts'
 import { openHttpProcesses } from './open-processes.ts'
 import { makeProcessMetrics } from './process-metrics.ts'
 import type { CallDeps } from './serve-calls.ts'
@@ -43,6 +43,7 @@ export async function listenInProcesses(config: Config, deps: Deps): Promise<Htt
       count,
       socketPath,
       memoryBytes: divideContentMemory(config).ofProcess,
+      pictureBytes: Math.ceil(findPictureMemory(config) / count),
       endsWithClient: calls.scansRemotely,
     },
     calls,

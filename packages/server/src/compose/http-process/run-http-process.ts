@@ -139,15 +139,23 @@ const countRemembered = ({ config, count }: ProcessSettings) => Math.ceil(config
 
 /** Opens the store of content that is being scanned. The main process stores the content of background jobs. */
 async function openContents(settings: ProcessSettings, { metrics, closers }: Deps) {
-  const { config, memoryBytes } = settings
+  const { config, memoryBytes, pictureBytes } = settings
   const dataDir = resolve(config.dataDir)
   const memory = makeMemoryBudget({ maxBytes: memoryBytes })
+  const pictureMemory = makeMemoryBudget({ maxBytes: pictureBytes, within: memory })
   metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
   const threads = makeDigestThreads()
   closers.add(threads.close)
   const disk = await openDiskSpace({ dir: dataDir, reserveBytes: config.diskReserve * megabyte })
   const recentHeads = makeRecentHeads({ entries: countRemembered(settings) })
-  const contents = openContentStore({ dir: join(dataDir, 'content'), memory, disk, threads, recentHeads })
+  const contents = openContentStore({
+    dir: join(dataDir, 'content'),
+    memory,
+    pictureMemory,
+    disk,
+    threads,
+    recentHeads,
+  })
   closers.add(contents.close)
   return contents
 }

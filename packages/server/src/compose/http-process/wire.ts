@@ -41,6 +41,8 @@ export type ProcessSettings = {
   socketPath: string
   /** Content in memory, in bytes. */
   memoryBytes: number
+  /** Pictures among them. */
+  pictureBytes: number
   /** Whether scans end when their client leaves. */
   endsWithClient: boolean
 }

@@ -1,3 +1,4 @@
+import type { ScanKind } from '@assay/contract'
 import type { Content, ContentIdentity } from '../content/content.ts'
 import type { JobSource } from './job-store.ts'
 
@@ -19,6 +20,8 @@ export type WriterOptions = {
   ownsMemory?: boolean
   /** The account of the scan: accounts share the memory. */
   accountId?: string | null
+  /** The kind of the scan: pictures have a part of the memory. */
+  kind?: ScanKind
 }
 
 export type ContentStore = {

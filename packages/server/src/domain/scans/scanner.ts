@@ -74,7 +74,7 @@ export const makeDownload =
       totalMs: downloadMs[mode],
       signal,
       authorization,
-      contents: { newWriter: (options) => deps.contents.newWriter({ ...options, accountId }) },
+      contents: { newWriter: (options) => deps.contents.newWriter({ ...options, accountId, kind }) },
       ...(hosts === null ? {} : { isHostAllowed: (host: string) => isHostListed(host, hosts) }),
     })
   }
