@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +23,19 @@ test('bodies of every size arrive whole, one after the other', async (t) => {
     const body = randomBytes(bytes)
     assert.deepEqual(await child.sendRequest({ bytes }, body, limits), { bytes, sha1: toSha1(body) })
     assert.deepEqual(await child.sendRequest({ bytes }, toChunks(body), limits), { bytes, sha1: toSha1(body) })
+  }
+})
+
+test('chunks that a request owns are freed when they are sent, and no others', async (t) => {
+  const child = startEcho(t)
+  for (const ownsChunks of [true, false]) {
+    const chunks = [100_000, 300_000].map((bytes) => randomBytes(bytes))
+    const body = Buffer.concat(chunks)
+    const request = { bytes: body.length }
+    const answer = await child.sendRequest(request, Readable.from(chunks), { ...limits, ownsChunks })
+    assert.deepEqual(answer, { bytes: body.length, sha1: toSha1(body) })
+    const left = chunks.map(({ length }) => length)
+    assert.deepEqual(left, ownsChunks ? [0, 0] : [100_000, 300_000])
   }
 })
 

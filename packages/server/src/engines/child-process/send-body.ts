@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Writable } from 'node:stream'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown } from '../../domain/ports/engines.ts'
+import { freeBuffer } from '../../runtime/free-buffer.ts'
 import { toFrameHead } from './frames.ts'
 
 /** The content in the form in which a child receives it: one buffer when it is in memory, else its chunks. */
@@ -22,7 +23,7 @@ async function* checkLength(content: Content): AsyncGenerator<Buffer> {
 export async function sendBody(
   socket: Writable,
   body: Buffer | AsyncIterable<Buffer>,
-  limits: { ms: number; signals: AbortSignal[] },
+  limits: { ms: number; signals: AbortSignal[]; ownsChunks: boolean },
 ): Promise<{ error: unknown } | undefined> {
   if (Buffer.isBuffer(body)) {
     for (const signal of limits.signals) if (signal.aborted) return { error: signal.reason }
@@ -35,7 +36,8 @@ export async function sendBody(
     limits.ms,
   )
   try {
-    await sendChunks(socket, body, AbortSignal.any([timeout.signal, ...limits.signals]))
+    const signal = AbortSignal.any([timeout.signal, ...limits.signals])
+    await sendChunks(socket, body, { signal, ownsChunks: limits.ownsChunks })
     return undefined
   } catch (error) {
     return { error }
@@ -44,7 +46,11 @@ export async function sendBody(
   }
 }
 
-async function sendChunks(socket: Writable, body: AsyncIterable<Buffer>, signal: AbortSignal) {
+async function sendChunks(
+  socket: Writable,
+  body: AsyncIterable<Buffer>,
+  { signal, ownsChunks }: { signal: AbortSignal; ownsChunks: boolean },
+) {
   const stopped = Promise.withResolvers<never>()
   stopped.promise.catch(() => {})
   const stop = () => stopped.reject(signal.reason)
@@ -62,7 +68,8 @@ async function sendChunks(socket: Writable, body: AsyncIterable<Buffer>, signal:
         return
       }
       socket.cork()
-      const hasRoom = writeChunk(socket, next.value)
+      const chunk = next.value
+      const hasRoom = writeChunk(socket, chunk, ownsChunks ? () => freeBuffer(chunk) : undefined)
       socket.uncork()
       if (!hasRoom) await Promise.race([once(socket, 'drain', { signal }), stopped.promise])
     }
@@ -73,8 +80,8 @@ async function sendChunks(socket: Writable, body: AsyncIterable<Buffer>, signal:
   }
 }
 
-function writeChunk(socket: Writable, chunk: Buffer): boolean {
+function writeChunk(socket: Writable, chunk: Buffer, onSent?: () => void): boolean {
   if (chunk.length === 0) return true
   socket.write(toFrameHead('data', chunk.length))
-  return socket.write(chunk)
+  return socket.write(chunk, onSent)
 }

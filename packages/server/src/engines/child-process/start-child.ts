@@ -24,6 +24,8 @@ export class ProcessHung extends ProcessDied {}
 type RequestLimits = ResourceLimits & {
   sendMs: number
   answerMs: number
+  /** The chunks of the body belong to this request, which frees each when the system has taken it. */
+  ownsChunks?: boolean
   /** Ends the sending of the body. A child that has all of it is waited for. */
   signal?: AbortSignal
 }
@@ -94,7 +96,7 @@ export function startChild(name: string, launch: Launch, options: ChildOptions =
   }
 
   async function sendRequest<Answer>(request: object, body: Buffer | AsyncIterable<Buffer>, limits: RequestLimits) {
-    const { sendMs, answerMs, signal } = limits
+    const { sendMs, answerMs, signal, ownsChunks = false } = limits
     const resources = watchResources(process.pid, limits, (limit) =>
       death.declare(new LimitExceeded(`The ${name} exceeded its limit of ${limit}`)),
     )
@@ -104,7 +106,7 @@ export function startChild(name: string, launch: Launch, options: ChildOptions =
       socket.cork()
       writeRequest(socket, request)
       const signals = signal ? [death.signal, signal] : [death.signal]
-      const failure = await sendBody(socket, body, { ms: sendMs, signals })
+      const failure = await sendBody(socket, body, { ms: sendMs, signals, ownsChunks })
       socket.write(toFrameHead(failure === undefined ? 'end' : 'abandon', 0))
       socket.uncork()
       timer = startAwakeTimer(answerMs, declareOverdue)

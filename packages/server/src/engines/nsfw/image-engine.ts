@@ -143,7 +143,8 @@ function makeImageProcesses(settings: Settings) {
 async function classify(child: Child, content: Content, settings: Settings): Promise<ImageReport> {
   const request: Request = { kind: 'classify', bytes: content.bytes }
   try {
-    const answer = await child.sendRequest<Answer>(request, toBody(content), settings)
+    const limits = { ...settings, ownsChunks: !content.isInMemory }
+    const answer = await child.sendRequest<Answer>(request, toBody(content), limits)
     if ('report' in answer) return answer.report
     throw new EngineDown('failure' in answer ? answer.failure : 'The image process gave no result')
   } catch (error) {

@@ -47,7 +47,7 @@ async function requestScan(
   { maxProcessorMs, signal }: { maxProcessorMs: number; signal: AbortSignal },
 ): Promise<EngineReport> {
   const elapsedMs = maxProcessorMs * maxSlowdown
-  const limits = { sendMs: elapsedMs, answerMs: elapsedMs, maxProcessorMs, signal }
+  const limits = { sendMs: elapsedMs, answerMs: elapsedMs, maxProcessorMs, signal, ownsChunks: !content.isInMemory }
   const answer = await child.sendRequest<Answer>({ kind: 'scan', bytes: content.bytes }, toBody(content), limits)
   if ('failure' in answer) throw new EngineDown(answer.failure)
   if (!('findings' in answer)) throw new EngineDown('The YARA process gave no result')
