@@ -71,6 +71,14 @@ test('no process loads the fetch of Node only because a module imports node:http
   assert.deepEqual(found, [])
 })
 
+test('programs of threads are plain JavaScript: to remove types, Node would load a compiler into each thread', () => {
+  const found = readSourceFiles('server').flatMap(({ path }) => {
+    const text = readText(`packages/server/src/${path}`)
+    return [...text.matchAll(/new Worker\((new URL\('([^']*)')?/g)].map(([, , program = path]) => program)
+  })
+  assert.deepEqual(found.toSorted(), ['./digest-thread.cjs', './hash-thread.cjs'])
+})
+
 test('docs/architecture.md has the arrows that this test enforces', () => {
   const toRows = (arrows: Record<string, string[]>) =>
     Object.entries(arrows).map(([from, to]) => [from, [...to].sort()] as const)

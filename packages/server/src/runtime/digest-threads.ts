@@ -1,11 +1,24 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { DigestReply, DigestRequest, Digests } from './digest-thread.ts'
 
 /** After this time without content to hash, a thread ends. */
 const idleMs = 60_000
 /** Each thread takes some megabytes, and hashes faster than an engine scans. */
 const maxThreads = Math.min(4, availableParallelism())
+
+/**
+ * Bytes of one content, in order. `isLast` asks for the digests; a message without pieces forgets the content. The
+ * first message of a content decides whether its SHA-1 is computed.
+ */
+type DigestRequest = {
+  id: number
+  pieces?: Uint8Array<ArrayBuffer>[]
+  isLast?: boolean
+  wantsSha1?: boolean
+}
+/** `sha1` is undefined if it was not wanted. */
+export type Digests = { sha1: string | undefined; sha256: string }
+type DigestReply = { pieces: Uint8Array<ArrayBuffer>[]; digests: Digests | undefined }
 
 type Pending = PromiseWithResolvers<DigestReply>
 type Thread = {
@@ -86,7 +99,7 @@ export function makeDigestThreads() {
   }
 
   function openThread(): Thread {
-    const worker = new Worker(new URL('./digest-thread.ts', import.meta.url), { execArgv: [] })
+    const worker = new Worker(new URL('./digest-thread.cjs', import.meta.url), { execArgv: [] })
     const thread: Thread = { worker, contents: 0, pending: [], failure: undefined, idle: undefined }
     worker.on('message', (reply: DigestReply) => thread.pending.shift()?.resolve(reply))
     worker.on('error', (error) => void end(thread, error as Error))

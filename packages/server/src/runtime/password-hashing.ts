@@ -75,7 +75,7 @@ export function makePasswordHashing({ maxWaiting = 64 } = {}) {
   }
 
   function openThread(): Worker {
-    const opened = new Worker(new URL('./hash-thread.ts', import.meta.url), { execArgv: [] })
+    const opened = new Worker(new URL('./hash-thread.cjs', import.meta.url), { execArgv: [] })
     opened.on('message', complete)
     opened.on('error', (error) => end(error as Error))
     opened.on('exit', () => end(new Error('The thread that hashes passwords ended')))
