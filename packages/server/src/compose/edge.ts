@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/load-config.ts'
 import { findRegionConflict } from '../database/regions.ts'
@@ -122,6 +123,8 @@ function makeUseCases(config: Config, { storage, scanning, background, metrics, 
     repeats: storage.idempotency,
     scanner: scanning.scanner,
     resultWaiters: scanning.remoteScans.resultWaiters,
+    // Workers scan for a node without engines: it does not know how busy they are.
+    fullLoad: scanning.engines === undefined ? Infinity : 2 * availableParallelism(),
     observeVerdict: metrics.countVerdict,
     reportFailure: (error) => logs.log.error({ err: error }, 'a scan failed'),
   })

@@ -32,7 +32,7 @@ export function makeAdmissionGate(deps: Deps): AdmissionGate {
   // Three batches, so that none waits for work that it does not need: requests do not wait for the disk as charges do,
   // and charges do not wait for the longer statement of jobs and idempotency keys.
   const requests = makeGroupCommit({ run: runBatch, maxBatch })
-  const charges = makeGroupCommit({ run: runBatch, maxBatch })
+  const charges = makeGroupCommit({ run: runBatch, maxBatch, toWaitMs: ({ mayWaitMs = 0 }) => mayWaitMs })
   const jobs = makeGroupCommit({ run: runBatch, maxBatch })
 
   function admitInBatch(call: AdmissionCall): Promise<BatchAnswer> {

@@ -26,6 +26,9 @@ export const gatherMany: Gathering = {
   countWanted: ({ lastSize }) => (lastSize === 1 ? 1 : Math.min(64, 2 * lastSize)),
 }
 
+/** Calls that may wait for longer do not wait for more than these: each then bears an eighth of the statement. */
+const enoughCalls = 8
+
 /** How long after a batch further calls are expected, at least. */
 const recentMs = 5
 
@@ -35,7 +38,8 @@ const recentMs = 5
  *
  * A statement costs about as much as ten of its items. So when a batch has just ended, the next one waits a moment for
  * more calls (`gathering`), usually for most of those that were under way together lately. Under load, batches would
- * otherwise remain as small as they happen to be.
+ * otherwise remain as small as they happen to be. Calls that may wait for longer (`toWaitMs`) do so for a few others, until
+ * a call arrives that may not.
  *
  * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run
  * one by one, so that only the bad one fails. Any other error fails the whole batch at once: 500 more statements would
@@ -50,6 +54,7 @@ export function makeGroupCommit<Item, Result>({
   maxWaiting = maxWaitingCalls,
   maxWaitMs = 5000,
   gathering = gatherMost,
+  toWaitMs = () => 0,
   readMs = () => performance.now(),
 }: {
   run(items: Item[]): Promise<Result[]>
@@ -57,15 +62,22 @@ export function makeGroupCommit<Item, Result>({
   maxWaiting?: number
   maxWaitMs?: number
   gathering?: Gathering
+  /** How long a call may wait for others, whether or not a batch has just ended. */
+  toWaitMs?(item: Item): number
   /** Reads a clock that nobody sets. */
   readMs?(): number
 }) {
-  type Call = { item: Item; arrivedMs: number; resolve(result: Result): void; reject(error: unknown): void }
+  type Call = {
+    item: Item
+    arrivedMs: number
+    waitsUntilMs: number
+    resolve(result: Result): void
+    reject(error: unknown): void
+  }
   let waiting: Call[] = []
   let isRunning = false
   let recent: RecentCalls & { endedMs: number } = { lastSize: 0, together: 0, endedMs: -Infinity }
-  /** Set while a batch waits for more calls. */
-  let gatherer: { wanted: number; end(): void } | undefined
+  const gatherer = makeGatherer()
 
   return (item: Item): Promise<Result> =>
     new Promise((resolve, reject) => {
@@ -73,8 +85,10 @@ export function makeGroupCommit<Item, Result>({
         reject(newOverload(`${maxWaiting} writes are waiting for the database already`))
         return
       }
-      waiting.push({ item, arrivedMs: readMs(), resolve, reject })
-      if (gatherer !== undefined && waiting.length >= gatherer.wanted) gatherer.end()
+      const arrivedMs = readMs()
+      const waitsUntilMs = arrivedMs + toWaitMs(item)
+      waiting.push({ item, arrivedMs, waitsUntilMs, resolve, reject })
+      gatherer.note(waiting.length, waitsUntilMs)
       if (isRunning) return
       isRunning = true
       // Requests that arrived together are still being parsed; without this pause they would wait for a batch of one.
@@ -83,7 +97,8 @@ export function makeGroupCommit<Item, Result>({
 
   async function runAll() {
     while (waiting.length > 0) {
-      await gatherCalls()
+      await gatherRecent()
+      await gatherPatient()
       rejectOverdueCalls()
       const batch = waiting.slice(0, maxBatch)
       waiting = waiting.slice(maxBatch)
@@ -93,21 +108,21 @@ export function makeGroupCommit<Item, Result>({
     isRunning = false
   }
 
-  /** Waits until enough calls wait, unless the last batch ended long ago. */
-  function gatherCalls(): Promise<void> | undefined {
+  /** Waits until most of the recent callers have called again, unless the last batch ended long ago. */
+  function gatherRecent(): Promise<void> | undefined {
     // Calls beyond a full batch go into the one after it: waiting for them would only delay those that are there.
     const wanted = Math.min(maxBatch, gathering.countWanted(recent))
     const isRecent = readMs() - recent.endedMs <= Math.max(recentMs, gathering.ms)
-    if (waiting.length >= wanted || !isRecent) return undefined
-    return new Promise((resolve) => {
-      const end = () => {
-        clearTimeout(timer)
-        gatherer = undefined
-        resolve()
-      }
-      const timer = setTimeout(end, gathering.ms)
-      gatherer = { wanted, end }
-    })
+    return waiting.length >= wanted || !isRecent ? undefined : gatherer.gather(wanted, gathering.ms)
+  }
+
+  /** Waits for a few calls as long as every call may that is there. */
+  function gatherPatient(): Promise<void> | undefined {
+    const wanted = Math.min(maxBatch, enoughCalls)
+    if (waiting.length >= wanted) return undefined
+    const untilMs = Math.min(...waiting.map(({ waitsUntilMs }) => waitsUntilMs))
+    const ms = untilMs - readMs()
+    return ms <= 0 ? undefined : gatherer.gather(wanted, ms, untilMs)
   }
 
   /** Calls wait in the order of arrival, so the overdue calls come first. */
@@ -141,3 +156,24 @@ export function makeGroupCommit<Item, Result>({
 
 const newOverload = (reason: string) =>
   new Problem({ kind: 'overloaded', retryAfterSeconds }, { cause: new Error(reason) })
+
+function makeGatherer() {
+  let current: { wanted: number; untilMs: number; end(): void } | undefined
+  return {
+    /** Waits until `wanted` calls wait, or for `ms`. A call that may not wait until `untilMs` ends the wait. */
+    gather: (wanted: number, ms: number, untilMs = -Infinity): Promise<void> =>
+      new Promise((resolve) => {
+        const end = () => {
+          clearTimeout(timer)
+          current = undefined
+          resolve()
+        }
+        const timer = setTimeout(end, ms)
+        current = { wanted, untilMs, end }
+      }),
+    /** Call it for each new call, with the number of calls that wait now. */
+    note(count: number, waitsUntilMs: number) {
+      if (current !== undefined && (count >= current.wanted || waitsUntilMs < current.untilMs)) current.end()
+    },
+  }
+}

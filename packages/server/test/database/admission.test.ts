@@ -68,6 +68,7 @@ describe('a caller of the fast path whose key was restricted meanwhile', () => {
       scans: stores.scans,
       gate: stores.gate,
       repeats: { findRepeat: unused, deleteIdempotencyKeys: unused },
+      fullLoad: Infinity,
       scanner: {
         scanContent: unused,
         scanUrl: async () => ({

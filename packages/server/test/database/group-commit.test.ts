@@ -91,6 +91,45 @@ test('a batch that no caller waits for does not wait for more than 64 calls', as
   await Promise.all(next)
 })
 
+const patient = (ms: number) => ({ maxBatch: 100, readMs: () => 0, toWaitMs: () => ms })
+const waitForTurns = async () => {
+  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+}
+
+test('calls that may wait share a batch with those that come meanwhile, and no call waits longer than it may', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { ask, sizes } = newRecorder(patient(6))
+  const first = ask(1)
+  await waitForTurns()
+  t.mock.timers.tick(5)
+  const second = ask(2)
+  await waitForTurns()
+  assert.deepEqual(sizes, [])
+  t.mock.timers.tick(1)
+  await Promise.all([first, second])
+  assert.deepEqual(sizes, [2])
+})
+
+test('a call that may not wait takes those along that wait', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { ask, sizes } = newRecorder({ ...patient(0), toWaitMs: (item) => (item === 'urgent' ? 0 : 50) })
+  const waiting = ask('patient')
+  await waitForTurns()
+  assert.deepEqual(sizes, [])
+  await Promise.all([waiting, ask('urgent')])
+  assert.deepEqual(sizes, [2])
+})
+
+test('calls that may wait do not wait for more than eight', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { ask, sizes } = newRecorder(patient(50))
+  const calls = newItems(7).map(ask)
+  await waitForTurns()
+  assert.deepEqual(sizes, [])
+  await Promise.all([...calls, ask(8)])
+  assert.deepEqual(sizes, [8])
+})
+
 test('a full batch does not wait for more calls, however many were under way', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { ask, sizes } = newRecorder({ maxBatch: 4, readMs: () => 0 })

@@ -23,6 +23,7 @@ const nothingToScanWith = {
   scanner: { scanContent: unused, scanUrl: unused },
   repeats: { findRepeat: unused, deleteIdempotencyKeys: unused },
   resultWaiters: makeResultWaiters(),
+  fullLoad: Infinity,
   describe: unused,
   clock: { now: unused },
   region: 'test',

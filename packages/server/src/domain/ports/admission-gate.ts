@@ -24,6 +24,8 @@ export type AdmissionCall = {
   flagsSexy?: boolean
   /** Restrictions that the use of the key was checked against: charged and recorded only if the key still has them. */
   restrictions?: string
+  /** How long the call may wait for others that share its statement; without it, hardly at all. */
+  mayWaitMs?: number
 }
 
 export type Idempotency = {
