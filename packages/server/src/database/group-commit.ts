@@ -26,8 +26,8 @@ export const gatherMany: Gathering = {
   countWanted: ({ lastSize }) => (lastSize === 1 ? 1 : Math.min(64, 2 * lastSize)),
 }
 
-/** Calls that may wait for longer do not wait for more than these: each then bears an eighth of the statement. */
-const enoughCalls = 8
+/** Calls that may wait for longer do not wait for more than these: each then bears a sixteenth of the statement. */
+const enoughCalls = 16
 
 /** How long after a batch further calls are expected, at least. */
 const recentMs = 5

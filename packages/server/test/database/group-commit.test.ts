@@ -120,14 +120,14 @@ test('a call that may not wait takes those along that wait', async (t) => {
   assert.deepEqual(sizes, [2])
 })
 
-test('calls that may wait do not wait for more than eight', async (t) => {
+test('calls that may wait do not wait for more than sixteen', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { ask, sizes } = newRecorder(patient(50))
-  const calls = newItems(7).map(ask)
+  const calls = newItems(15).map(ask)
   await waitForTurns()
   assert.deepEqual(sizes, [])
-  await Promise.all([...calls, ask(8)])
-  assert.deepEqual(sizes, [8])
+  await Promise.all([...calls, ask(16)])
+  assert.deepEqual(sizes, [16])
 })
 
 test('a full batch does not wait for more calls, however many were under way', async (t) => {
