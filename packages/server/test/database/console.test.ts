@@ -267,7 +267,10 @@ describe('the console, as time goes by', () => {
     try {
       await client.query('begin')
       await client.query("update members set password_hash = 'a fourth hash' where id = $1", [id])
-      const signingIn = signInAround(async () => {})
+      const refused = assert.rejects(
+        signInAround(async () => {}),
+        isKind('signed-out'),
+      )
       const isWaiting = async () =>
         (
           await pool.query(
@@ -277,7 +280,7 @@ describe('the console, as time goes by', () => {
         ).rows.length > 0
       await waitUntil('the sign-in waits', isWaiting)
       await client.query('commit')
-      await assert.rejects(signingIn, isKind('signed-out'))
+      await refused
     } finally {
       client.release(true)
     }
