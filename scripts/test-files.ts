@@ -54,7 +54,7 @@ export function testsStatements(testFile: string): boolean {
 }
 
 /** Most files of one kind that share a process. Each file of the kind `database` may open eight connections. */
-const groupSizes: Partial<Record<Kind, number>> = { unit: 8, database: 4, service: 4 }
+const groupSizes: Partial<Record<Kind, number>> = { unit: 10, database: 4, service: 8 }
 
 /** Files that only talk to the service that the test run shares, or run commands on it. */
 const sharedParts = ['acceptance/support/shared-service.ts', 'acceptance/support/run-program.ts']
@@ -87,7 +87,7 @@ const ownProcess = new RegExp(
 )
 
 /**
- * Groups the files of each folder that can share a process: starting one and loading the modules takes longer than the
+ * Groups the files of a package that can share a process: starting one and loading the modules takes longer than the
  * tests of most files. A file of the kind `service` is grouped unless it starts one itself or is long. Keeps the order
  * of the groups' first files.
  */
@@ -98,16 +98,17 @@ export function groupFiles<File extends { file: string; kind: Kind; isLong?: boo
   const open = new Map<string, string[]>()
   for (const each of files) {
     const size = groupSizes[each.kind] ?? 1
-    const folder = `${each.kind} ${dirname(each.file)}`
+    // Two packages may load one library in two ways at once, by import() and by require(), which Node refuses.
+    const key = `${each.kind} ${/^(packages\/)?[^/]+/.exec(each.file)?.[0]}`
     const canShare = size > 1 && !needsOwnProcess(each)
-    const group = canShare ? open.get(folder) : undefined
+    const group = canShare ? open.get(key) : undefined
     if (group !== undefined && group.length < size) {
       group.push(each.file)
       continue
     }
     const names = [each.file]
     groups.push({ ...each, files: names })
-    if (canShare) open.set(folder, names)
+    if (canShare) open.set(key, names)
   }
   return groups
 }

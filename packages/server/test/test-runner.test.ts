@@ -107,7 +107,7 @@ test('a directory for data that the caller has set stays', async () => {
   assert.ok(existsSync(join(memory, 'kept')))
 })
 
-test('a file that changes its process has one of its own, and the others of a folder share one', () => {
+test('a file that changes its process has one of its own, and the others of a package share one', () => {
   const changes = [
     "process.execPath = '/none'",
     "process.title='other'",
