@@ -31,12 +31,12 @@ const settings = {
   ASSAY_WEBHOOK_RETRIES: Array(12).fill('1s').join(),
   ASSAY_LOG_LEVEL: 'warn',
 }
-/** Eighteen, in an order of chance. */
+/** Thirteen, in an order of chance. */
 const faults: Fault[] = [
-  ...Array<Fault>(4).fill('service'),
-  ...Array<Fault>(5).fill('clamd'),
-  ...Array<Fault>(4).fill('database'),
-  ...Array<Fault>(4).fill('connection'),
+  ...Array<Fault>(3).fill('service'),
+  ...Array<Fault>(3).fill('clamd'),
+  ...Array<Fault>(3).fill('database'),
+  ...Array<Fault>(3).fill('connection'),
   'everything',
 ]
 
