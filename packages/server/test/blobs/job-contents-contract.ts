@@ -146,13 +146,13 @@ export function describeJobContents(name: string, { skip, sizes, newStorage }: O
         const otherKnown = { bytes, sha1: other.sha1, sha256: other.sha256 }
         const refused = /was changed, or belongs elsewhere/
         for (const wrong of [
-          contents.open(kept, known, { ...owner, scanId: 'another scan' }),
-          contents.open(kept, known, { ...owner, accountId: 'another account' }),
-          contents.open(kept, known, { ...owner, accountId: null }),
-          contents.open(kept, otherKnown, owner),
-          contents.open(kept, { ...known, bytes: bytes - 1 }, owner),
-          contents.open(otherKept, otherKnown, owner),
-          contents.open(otherKept, known, owner),
+          () => contents.open(kept, known, { ...owner, scanId: 'another scan' }),
+          () => contents.open(kept, known, { ...owner, accountId: 'another account' }),
+          () => contents.open(kept, known, { ...owner, accountId: null }),
+          () => contents.open(kept, otherKnown, owner),
+          () => contents.open(kept, { ...known, bytes: bytes - 1 }, owner),
+          () => contents.open(otherKept, otherKnown, owner),
+          () => contents.open(otherKept, known, owner),
         ]) {
           await assert.rejects(wrong, refused)
         }

@@ -247,9 +247,9 @@ test('scans beyond the most that may wait are rejected, and those that wait too 
     maxWaiting: 1,
   })
   const running = scanSlow(engine)
-  const waiting = engine.scan(marked(), noAbort)
+  const waiting = assert.rejects(engine.scan(marked(), noAbort), /busy/)
   await assert.rejects(engine.scan(marked(), noAbort), /Too many/)
-  await assert.rejects(waiting, /busy/)
+  await waiting
   assert.deepEqual(await running, never)
 })
 
