@@ -38,8 +38,8 @@ const recentMs = 5
  *
  * A statement costs about as much as ten of its items. So when a batch has just ended, the next one waits a moment for
  * more calls (`gathering`), usually for most of those that were under way together lately. Under load, batches would
- * otherwise remain as small as they happen to be. Calls that may wait for longer (`toWaitMs`) do so for a few others, until
- * a call arrives that may not.
+ * otherwise remain as small as they happen to be. Calls that may wait for longer (`toWaitMs`) do so for a few others,
+ * until a call arrives that may not.
  *
  * `run` returns one result for each item, in order. When a batch fails and a single item may be to blame, the items run
  * one by one, so that only the bad one fails. Any other error fails the whole batch at once: 500 more statements would

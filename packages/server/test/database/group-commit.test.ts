@@ -96,7 +96,7 @@ const waitForTurns = async () => {
   for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
 }
 
-test('calls that may wait share a batch with those that come meanwhile, and no call waits longer than it may', async (t) => {
+test('calls that may wait share a batch with later ones, and none waits longer than it may', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { ask, sizes } = newRecorder(patient(6))
   const first = ask(1)

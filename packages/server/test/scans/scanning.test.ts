@@ -7,7 +7,7 @@ import { makeResultWaiters, makeScanning } from '../../src/domain/scans/scanning
 
 const unused = () => assert.fail('not used')
 
-test('a scan waits for others before its charge only while so many are in progress that the engines are busy', async () => {
+test('a scan waits for others before its charge only while enough others keep the engines busy', async () => {
   const waits: (number | undefined)[] = []
   const running: PromiseWithResolvers<FinalResult>[] = []
   const { scanNow } = makeScanning({
