@@ -93,7 +93,7 @@ describe('the console in a browser', { skip: lacking }, () => {
     // On a busy machine the reference takes longer than the 30 s that are usual.
     reference.setDefaultTimeout(120_000)
     await reference.goto(`${service.url}/reference`)
-    // Not by its role: to compute the roles of this page again and again takes seconds.
+    // Playwright computes roles again and again, which takes seconds on this page: the text finds the button as well.
     await reference.locator('button', { hasText: 'Test Request' }).first().click()
     const isIncluded = async (name: string) => {
       const box = reference.getByLabel(`Include ${name} in request`)

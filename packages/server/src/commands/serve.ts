@@ -65,7 +65,7 @@ export function makeServeCommand(): Command {
     })
 }
 
-/** By then V8 has collected the garbage of the start. What glibc keeps of it would be 20 MB of an idle service. */
+/** Until then V8 collects the garbage of the start, of which glibc would keep 20 MB in an idle service. */
 const startGarbageMs = 1000
 
 const testNotice = 'Test mode: nothing is scanned. The file name determines the verdict; see docs/test-mode.md.'

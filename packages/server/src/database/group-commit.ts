@@ -26,7 +26,7 @@ export const gatherMany: Gathering = {
   countWanted: ({ lastSize }) => (lastSize === 1 ? 1 : Math.min(64, 2 * lastSize)),
 }
 
-/** Calls that may wait for longer do not wait for more than these: each then bears a sixteenth of the statement. */
+/** Calls with a `toWaitMs` are sent when so many wait: each then bears a sixteenth of the statement. */
 const enoughCalls = 16
 
 /** How long after a batch further calls are expected, at least. */

@@ -23,7 +23,7 @@ type Deps = {
   resultWaiters: ResultWaiters
   clock: Clock
   region: string
-  /** As many scans in progress keep all engines busy. */
+  /** The number of scans in progress that keeps all engines busy. */
   fullLoad: number
   /** Called for each scan that the engines could not answer. */
   reportFailure(error: unknown): void
@@ -67,6 +67,7 @@ const chargeWait = { share: 1 / 4, maxMs: 50 }
 /** Synchronous scans, and the results of all scans. */
 export function makeScanning(deps: Deps) {
   let inProgress = 0
+
   return {
     /** Waits up to `waitMs` for the result of a pending scan, or until `signal` is aborted. */
     async getScan(owner: Owner, kind: ScanKind, id: string, { waitMs = 0, signal = neverAborted } = {}): Promise<Scan> {
