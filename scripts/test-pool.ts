@@ -16,6 +16,8 @@ const testTimeoutMs = 300_000
 /** A file that takes longer than this hangs: its tests have deadlines of their own. */
 const fileTimeoutMs = 900_000
 const root = new URL('../', import.meta.url).pathname
+/** Programs that each test process loads first, in this order. */
+const preloads = ['test-context', 'test-process']
 
 /** Two more files than cores run at a time, because tests spend part of their time waiting. */
 const minFiles = Math.min(availableParallelism(), 4) + 2
@@ -158,7 +160,7 @@ async function runFiles(files: string[], env: NodeJS.ProcessEnv) {
     env: { ...env, ASSAY_TEST_PROCESSOR_TIME: usageFile, ASSAY_TEST_FILES: files.join(',') },
     timeout: testTimeoutMs,
     signal: AbortSignal.timeout(fileTimeoutMs),
-    execArgv: ['--import', `${root}scripts/test-process.ts`],
+    execArgv: preloads.flatMap((name) => ['--import', `${root}scripts/${name}.ts`]),
   })
   const skipped: string[] = []
   const counts = { passed: 0, failed: 0 }
