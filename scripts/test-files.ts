@@ -60,15 +60,10 @@ const groupSizes: Partial<Record<Kind, number>> = { unit: 10, database: 4, servi
 const sharedParts = ['acceptance/support/shared-service.ts', 'acceptance/support/run-program.ts']
 const starters = ['acceptance/support/start-service.ts', ...openers.engine, ...openers.service]
 
-/**
- * Tells whether a test file of the kind `service` can share a process: it starts no engine or service, and no module
- * that it loads has a top-level await. After such an await, Node no longer knows the suite that the tests belong to.
- */
+/** Tells whether a test file of the kind `service` can share a process: it starts no engine or service. */
 function usesSharedServiceOnly(testFile: string): boolean {
   const imports = [...listImports(testFile, new Set(sharedParts))].filter((path) => !sharedParts.includes(path))
-  const hasAwait = (path: string) =>
-    /^(?![ /]|.*\basync\b).*\bawait\b/m.test(readFileSync(join(repository, path), 'utf8'))
-  return !imports.some((path) => starters.includes(path) || hasAwait(path))
+  return !imports.some((path) => starters.includes(path))
 }
 
 /**

@@ -7,12 +7,20 @@ const importDeadlineMs = Number(process.env.ASSAY_TEST_IMPORT_DEADLINE_MS ?? 120
  * Runs several test files in this process. All are imported first, then their tests run one file after the other. Each
  * file is a suite, so that it keeps its hooks to itself.
  */
+let lastImport = Promise.resolve()
 for (const file of (process.env.ASSAY_TEST_FILES ?? '').split(',')) {
-  describe(file, async () => {
-    const overdue = Promise.withResolvers<never>()
-    const timer = setTimeout(() => {
-      overdue.reject(new Error(`A top-level await of ${file} did not settle within ${importDeadlineMs} ms.`))
-    }, importDeadlineMs)
-    await Promise.race([import(`../${file}`), overdue.promise]).finally(() => clearTimeout(timer))
+  describe(file, () => {
+    // One at a time: files that wait for the same module would register their tests in the suite of the first.
+    const imported = lastImport.then(() => importInTime(file))
+    lastImport = imported.catch(() => {})
+    return imported
   })
+}
+
+async function importInTime(file: string) {
+  const overdue = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    overdue.reject(new Error(`A top-level await of ${file} did not settle within ${importDeadlineMs} ms.`))
+  }, importDeadlineMs)
+  await Promise.race([import(`../${file}`), overdue.promise]).finally(() => clearTimeout(timer))
 }

@@ -92,6 +92,43 @@ test('of a group, the failed file is named, and its failed test is counted once'
   assert.equal(counts, '3 passed, 3 failed')
 })
 
+test('an error outside of the function of a test fails the test that caused it, also after an await', async () => {
+  const causes = {
+    timer: "setTimeout(() => { throw new Error('late') }, 1)",
+    rejection: "void Promise.reject(new Error('late'))",
+    chain: "void pause(1).then(() => { throw new Error('late') })",
+    emitter: "execFile('true', () => { throw new Error('late') })",
+  }
+  const imports =
+    "import { execFile } from 'node:child_process'\nimport { setTimeout as pause } from 'node:timers/promises'"
+  const toFailing = ([name, cause]: [string, string]) =>
+    writeTest(
+      `late-${name}.test.mjs`,
+      `${imports}\ntest('fails', async ({ signal }) => { await pause(1); ${cause}; await pause(9e4, 0, { signal }) })\ntest('ends', () => {})`,
+    )
+  const failing = Object.entries(causes).map(toFailing)
+  const abandoned = writeTest(
+    'abandoned.test.mjs',
+    "test('ends', () => { setTimeout(() => { throw new Error() }, 100) })",
+  )
+  const { code, failed, counts } = await runGroups([...failing.map((file) => [file, passing]), [abandoned]])
+  assert.equal(code, 1)
+  assert.deepEqual(failed, [...failing, abandoned].sort())
+  // Of the last file both tests pass; the file itself fails.
+  assert.equal(counts, `${3 * failing.length + 2} passed, ${failing.length + 1} failed`)
+})
+
+test('tests and hooks belong to the suite of their file, also after a top-level await', async () => {
+  writeFile('waiting.mjs', 'await new Promise(setImmediate)')
+  const imports = "import './waiting.mjs'\nimport { afterEach } from 'node:test'\nawait new Promise(setImmediate)"
+  const hook = "afterEach(() => { throw new Error('a hook of this file') })"
+  const waiting = writeTest('waiting.test.mjs', `${imports}\n${hook}\ntest('is registered late', () => {})`)
+  const alike = writeTest('alike.test.mjs', "import './waiting.mjs'")
+  const { failed, counts } = await runGroups([[passing, alike, waiting, writeTest('later.test.mjs')]])
+  assert.deepEqual(failed, [waiting])
+  assert.equal(counts, '3 passed, 2 failed')
+})
+
 test('groups that pass are a success', async () => {
   const { code, failed, counts } = await runGroups([[passing, writeTest('second.test.mjs')], [passing]])
   assert.deepEqual({ code, failed, counts }, { code: 0, failed: [], counts: '3 passed, 0 failed' })
@@ -128,25 +165,23 @@ test('a file that changes its process has one of its own, and the others of a pa
   )
 })
 
-test('files that only talk to the shared service share a process, unless one is long or has a top-level await', () => {
+test('files that only talk to the shared service share a process, unless one is long', () => {
   const support = join(relative(dir, repository), 'acceptance', 'support')
   const toFile = (name: string, text: string, isLong = false) => ({
     file: writeTest(`${name}.test.mjs`, `import '${support}/shared-service.ts'\n${text}`),
     kind: 'service' as const,
     isLong,
   })
-  writeFile('waiting.ts', 'export const value = await Promise.resolve(1)')
   const groups = groupFiles([
     toFile('first', 'const read = async () => await 1'),
     toFile('starts', `import '${support}/start-service.ts'`),
     toFile('waits', 'const value = await Promise.resolve(1)'),
-    toFile('loads', "import './waiting.ts'"),
     toFile('long', '', true),
     toFile('second', `import '${support}/run-program.ts'`),
   ])
   assert.deepEqual(
     groups.map(({ files }) => files.length),
-    [2, 1, 1, 1, 1],
+    [3, 1, 1],
   )
 })
 
