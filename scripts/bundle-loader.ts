@@ -31,7 +31,7 @@ export function load(name: string): Record<string, unknown> {
   const cachedData = readCodeCache(file)
   // Code of modules is strict, and has `import.meta.resolve`.
   const head = "(function (exports, require, module, __filename, __dirname, __resolveUrl) {'use strict';"
-  const script = new Script(`${head}${readFileSync(file, 'utf8')}\n})`, {
+  const script = new Script(`${head}${readFileSync(file, 'latin1')}\n})`, {
     filename: file,
     ...(cachedData === undefined ? {} : { cachedData }),
   })
