@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
 import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
@@ -63,9 +66,12 @@ export async function openSmallStore(databaseUrl: string, onError: (error: Error
 
 /** Charges and records each scan by the admission of Assay: exact rates and credits for any number of keys. */
 export async function openAdmissionStore(databaseUrl: string): Promise<Store> {
-  const { config } = loadConfig({ ...process.env, ASSAY_DATABASE_URL: databaseUrl })
+  // Of its own: each service locks its directory, and there are several of these programs.
+  const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-admission-'))
+  const { config } = loadConfig({ ...process.env, ASSAY_DATABASE_URL: databaseUrl, ASSAY_DATA_DIR: dataDir })
   const log = makeLogger({ level: 'warn', region: 'bench' })
   const { database, registration } = await openStores(config, 'service', log)
+  rmSync(dataDir, { recursive: true })
   const { apiKey } = await registration.register({ name: 'hot', plan: 'unlimited' })
   const keyDigest = toKeyDigest(apiKey)
   const gate = makeAdmissionGate(database)

@@ -1,13 +1,14 @@
 import { hash, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { checkContent, noteRequest, readForm } from './bare-checks.ts'
 import { openAdmissionStore, openSmallStore, type Scanned } from './bare-records.ts'
 
 /**
  * The minimum work of a synchronous malware scan: reads the form, computes both hashes, asks clamd, and, with the
  * address of a database, charges an account and stores the result: in one small statement for all scans that wait, or,
  * with the word `admission`, as Assay does. No types, no containers, no cache, no encryption, no log; no key and no
- * limits without the admission.
+ * limits without the admission. With the word `checks`, it also does what bare-checks.ts lists.
  */
 const [socket = '', databaseUrl, records] = process.argv.slice(2)
 /** Above this, a scan has a connection of its own: clamd reads one command of a session after the other. */
@@ -85,7 +86,8 @@ function toStream(content: Buffer): Buffer[] {
   return content.length < 4096 ? [Buffer.concat(parts)] : parts
 }
 
-const openStore = records === 'admission' ? openAdmissionStore : openSmallStore
+const checks = records === 'checks'
+const openStore = records === 'admission' || checks ? openAdmissionStore : openSmallStore
 const store = databaseUrl === undefined ? undefined : await openStore(databaseUrl, end)
 
 const server = createServer((request, response) => {
@@ -95,16 +97,19 @@ const server = createServer((request, response) => {
   request.on('end', async () => {
     const form = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
     const boundary = request.headers['content-type']?.split('boundary=')[1] ?? ''
-    const content = form.subarray(form.indexOf('\r\n\r\n') + 4, form.length - boundary.length - 8)
+    const content = checks
+      ? readForm(form, boundary)
+      : form.subarray(form.indexOf('\r\n\r\n') + 4, form.length - boundary.length - 8)
     const scan = content.length > sessionBytes ? scanAlone : getSession()
     const scanning = scan(content)
     // While clamd scans.
     const hashes = { hash_sha1: hash('sha1', content), hash_sha256: hash('sha256', content) }
+    const checked = checks ? await checkContent(content, hashes) : undefined
     const reply = await scanning
     const completedAt = new Date()
     const scanned: Omit<Scanned, 'body'> = {
       id: randomUUID(),
-      status: reply.endsWith('OK') ? 'clean' : reply.endsWith('FOUND') ? 'threat' : 'error',
+      status: reply.endsWith('FOUND') ? 'threat' : reply.endsWith('OK') && !checked?.isDoubtful ? 'clean' : 'error',
       contentLength: content.length,
       hashes,
       createdAt,
@@ -115,6 +120,7 @@ const server = createServer((request, response) => {
       scan_type: 'malware',
       status: scanned.status,
       content_length: content.length,
+      content_type: checked?.contentType,
       signals: [],
       metadata: hashes,
       created_at: createdAt.toISOString(),
@@ -122,7 +128,8 @@ const server = createServer((request, response) => {
     })
     await store?.({ ...scanned, body })
     const length = Buffer.byteLength(body)
-    response.writeHead(201, { 'content-type': 'application/json', 'content-length': length }).end(body)
+    const noted = checks ? noteRequest(request, createdAt) : {}
+    response.writeHead(201, { 'content-type': 'application/json', 'content-length': length, ...noted }).end(body)
   })
 })
 server.listen(0, '127.0.0.1', () => {

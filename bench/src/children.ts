@@ -66,8 +66,8 @@ export function openChildren() {
       return { url: url + path, pid: child.pid ?? 0, dataDir, headers: [`X-API-Key: ${apiKey}`] }
     },
     /** Starts a program of this folder that writes `{"url": ...}` when it is ready. */
-    async startServer(file: URL, args: string[]): Promise<Server> {
-      const child = spawn(process.execPath, [file.pathname, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    async startServer(file: URL, args: string[], log: 'inherit' | 'ignore' = 'inherit'): Promise<Server> {
+      const child = spawn(process.execPath, [file.pathname, ...args], { stdio: ['ignore', 'pipe', log] })
       children.push(child)
       return { url: await readUrl(child), pid: child.pid ?? 0 }
     },
