@@ -16,7 +16,7 @@ const main = join(sources, 'main.ts')
 const value = join(sources, 'value.ts')
 writeFileSync(join(sources, 'package.json'), '{"type":"module"}')
 writeFileSync(main, "import { value } from './value.ts'\nconst text: string = value\nprocess.stdout.write(text)\n")
-writeFileSync(value, "export const value: string = 'first'\n")
+writeFileSync(value, "export const value: string = 'first' // ✓\n")
 
 const find = () => findStrippedSources('some engine', [sources], cache)
 
@@ -33,15 +33,14 @@ function run(stripped: string): string {
 test('a child runs the JavaScript that was prepared', () => {
   const file = find() ?? ''
   assert.equal(run(file), 'first')
-  const prepared = JSON.parse(readFileSync(file, 'utf8'))
+  const [index = '', ...lines] = readFileSync(file, 'utf8').split('\n')
   assert.deepEqual(
-    Object.keys(prepared),
+    JSON.parse(index).map(([url]: [string]) => url),
     [main, value].map((path) => pathToFileURL(path).href),
   )
   // A prepared text that differs from the source shows which of them runs.
-  prepared[pathToFileURL(value).href] = "export const value = 'prepared'"
-  writeFileSync(file, JSON.stringify(prepared))
-  assert.equal(run(file), 'prepared')
+  writeFileSync(file, [index, lines.join('\n').replace("'first'", "'ready'")].join('\n'))
+  assert.equal(run(file), 'ready')
 })
 
 test('the file is written once for the same sources, and readable for all users', () => {
@@ -62,8 +61,11 @@ test('a change of the sources is seen, and the file before it removed', () => {
 
 test('a child without the file, or with a broken one, removes the types itself', () => {
   const file = find() ?? ''
-  writeFileSync(file, '{"')
-  assert.equal(run(file), 'other')
+  const text = readFileSync(file)
+  for (const broken of ['{"', text.subarray(0, -1)]) {
+    writeFileSync(file, broken)
+    assert.equal(run(file), 'other')
+  }
   rmSync(file)
   assert.equal(run(file), 'other')
 })

@@ -7,9 +7,11 @@ const { stripTypeScriptTypes } = require('node:module')
 
 const [target] = process.argv.slice(2)
 const sources = Object.entries(JSON.parse(readFileSync(0, 'utf8')))
-const stripped = Object.fromEntries(sources.map(([url, source]) => [url, stripTypeScriptTypes(source)]))
+const stripped = sources.map(([url, source]) => [url, stripTypeScriptTypes(source)])
+// A first line of URLs and lengths, because a child uses half of the texts and should not parse the others.
+const index = JSON.stringify(stripped.map(([url, text]) => [url, Buffer.byteLength(text)]))
 const part = `${target}.${process.pid}`
 // Parsers of another user read the file, so its mode must not depend on the umask.
 process.umask(0o022)
-writeFileSync(part, JSON.stringify(stripped), { flag: 'wx' })
+writeFileSync(part, [`${index}\n`, ...stripped.map(([, text]) => text)].join(''), { flag: 'wx' })
 renameSync(part, target)

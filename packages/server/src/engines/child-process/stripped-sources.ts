@@ -22,7 +22,7 @@ export function findStrippedSources(name: string, dirs: string[], cacheDir = ins
   const text = JSON.stringify(sources)
   const hash = createHash('sha256').update(process.version).update(text).digest('hex')
   const prefix = name.replaceAll(' ', '-')
-  const target = join(cacheDir, `${prefix}-${hash.slice(0, 32)}.stripped.json`)
+  const target = join(cacheDir, `${prefix}-${hash.slice(0, 32)}.stripped`)
   return existsSync(target) || (isWritable(cacheDir) && write(target, prefix, text)) ? target : undefined
 }
 
