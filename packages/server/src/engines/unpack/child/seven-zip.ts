@@ -1,6 +1,6 @@
 import { constants, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import start from '7z-wasm'
 import { delayTiering } from '../../child-process/late-flags.ts'
 import type { Pipe } from './members.ts'
 import { isPadding, type Reading } from './reader.ts'
@@ -30,12 +30,14 @@ type Start = (options: {
 }) => Promise<Instance>
 
 /**
- * Compiles 7-Zip once (20 ms). Each container gets an instance of its own (2 ms), because an instance that crashed
+ * Loads and compiles 7-Zip once. Each container gets an instance of its own (2 ms), because an instance that crashed
  * cannot be used again.
  */
 export function loadSevenZip() {
   // The library looks up an internal module of Node for real files, which are not used and not permitted here.
   Object.assign(process, { binding: () => ({ fs: constants }) })
+  // An import would load the JavaScript of the library into every process, most of which never run it.
+  const start: Start = createRequire(import.meta.url)('7z-wasm')
   delayTiering()
   const program = new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))))
 
@@ -43,7 +45,7 @@ export function loadSevenZip() {
     /** Gives the members of a container of the format that 7-Zip calls `type`. */
     async read(source: Source, type: string, pipe: Pipe): Promise<Reading> {
       const messages = readMessages(source.bytes)
-      const instance = await (start as unknown as Start)({
+      const instance = await start({
         print: messages.onOutput,
         printErr: messages.onError,
         instantiateWasm(imports, done) {
