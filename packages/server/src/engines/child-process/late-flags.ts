@@ -12,8 +12,24 @@ import { runInNewContext } from 'node:vm'
  */
 export const tieringFlag = '--wasm-tiering-budget=1000000000'
 
-/** Applies to WebAssembly that is compiled afterwards. */
-export const delayTiering = () => setFlagsFromString(tieringFlag)
+/** TypeScript declares WebAssembly with the browser's types, which this project does not load. */
+declare const WebAssembly: { Module: new (bytes: Uint8Array) => object }
+
+/**
+ * Compiles a library of the installation, without tiers, which also applies to all WebAssembly that is compiled later.
+ * V8 validates each function of the library before its first call instead of all of them now, which takes 6 ms instead
+ * of 45 for YARA-X. A library with an invalid function ends the process when it calls the function.
+ */
+export function compileLibrary(bytes: Uint8Array): object {
+  setFlagsFromString(tieringFlag)
+  setFlagsFromString('--wasm-lazy-validation')
+  try {
+    return new WebAssembly.Module(bytes)
+  } finally {
+    // Other modules, such as those that YARA-X makes of rules, are still refused as a whole.
+    setFlagsFromString('--no-wasm-lazy-validation')
+  }
+}
 
 let gc: (() => void) | undefined
 

@@ -1,7 +1,7 @@
 import { constants, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { delayTiering } from '../../child-process/late-flags.ts'
+import { compileLibrary } from '../../child-process/late-flags.ts'
 import type { Pipe } from './members.ts'
 import { isPadding, type Reading } from './reader.ts'
 import { listDoubts, readMessages } from './seven-zip-messages.ts'
@@ -16,10 +16,7 @@ const maxHeapBytes = 640 * 2 ** 20
 
 type WasmInstance = { exports: object }
 /** TypeScript declares WebAssembly with the browser's types, which this project does not load. */
-declare const WebAssembly: {
-  Module: new (bytes: Uint8Array) => object
-  Instance: new (program: object, imports: object) => WasmInstance
-}
+declare const WebAssembly: { Instance: new (program: object, imports: object) => WasmInstance }
 
 type Instance = { FS: EmscriptenFs; callMain(args: string[]): number }
 type Imports = { env: Record<string, (...args: never[]) => unknown> }
@@ -38,8 +35,7 @@ export function loadSevenZip() {
   Object.assign(process, { binding: () => ({ fs: constants }) })
   // An import would load the JavaScript of the library into every process, most of which never run it.
   const start: Start = createRequire(import.meta.url)('7z-wasm')
-  delayTiering()
-  const program = new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))))
+  const program = compileLibrary(readFileSync(fileURLToPath(import.meta.resolve('7z-wasm/7zz.wasm'))))
 
   return {
     /** Gives the members of a container of the format that 7-Zip calls `type`. */

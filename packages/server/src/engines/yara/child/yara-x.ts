@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Compiler, initSync } from '@virustotal/yara-x'
 import manifest from '@virustotal/yara-x/package.json' with { type: 'json' }
-import { delayTiering } from '../../child-process/late-flags.ts'
+import { compileLibrary } from '../../child-process/late-flags.ts'
 import type { Refused } from '../requests.ts'
 import { type Backend, externals, type RuleSet, type RuleText } from './backend.ts'
 
@@ -17,8 +17,7 @@ type Match = { identifier: string; isPrivate: boolean }
  */
 export function makeYaraX(): Backend {
   const modulePath = fileURLToPath(import.meta.resolve('@virustotal/yara-x'))
-  delayTiering()
-  initSync({ module: readFileSync(modulePath.replace(/\.js$/, '_bg.wasm')) })
+  initSync({ module: compileLibrary(readFileSync(modulePath.replace(/\.js$/, '_bg.wasm'))) })
   return {
     version: `YARA-X ${manifest.version}`,
     build: `yara-x ${manifest.version}`,
