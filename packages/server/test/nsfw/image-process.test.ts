@@ -35,13 +35,22 @@ test('an image process cannot read other files, write files, start programs or c
 })
 
 test('onnxruntime is loaded in one place, which switches its telemetry off before', () => {
-  const root = fileURLToPath(new URL('../../../../', import.meta.url))
-  const sources = globSync(['packages/*/{src,test}/**/*.ts', '{acceptance,bench,scripts,soak}/**/*.ts'], { cwd: root })
-  const loading = sources.filter((file) =>
-    /(from|import\() ?'onnxruntime-node'/.test(readFileSync(join(root, file), 'utf8')),
+  const loading = findSources(
+    ['packages/*/{src,test}/**/*.ts', '{acceptance,bench,scripts,soak}/**/*.ts'],
+    /(from|import\() ?'onnxruntime-node'/,
   )
   assert.deepEqual(loading, ['packages/server/src/engines/nsfw/onnxruntime.ts'])
 })
+
+test('no source of the service imports sharp, which is required in one place to start faster', () => {
+  assert.deepEqual(findSources(['packages/server/src/**/*.ts'], /^import (?!type).*'sharp'/m), [])
+})
+
+/** The sources that contain `pattern`. */
+function findSources(globs: string[], pattern: RegExp): string[] {
+  const root = fileURLToPath(new URL('../../../../', import.meta.url))
+  return globSync(globs, { cwd: root }).filter((file) => pattern.test(readFileSync(join(root, file), 'utf8')))
+}
 
 async function runProbe(t: { after(work: () => void): void }) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-probe-'))

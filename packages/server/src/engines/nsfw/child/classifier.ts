@@ -1,8 +1,8 @@
-import sharp from 'sharp'
 import type { ImageReport, Scores } from '../../../domain/ports/engines.ts'
 import { env } from '../onnxruntime.ts'
 import { openPicture } from '../pixels/open-picture.ts'
 import type { Opening } from '../requests.ts'
+import { sharp } from '../sharp.ts'
 import { openModel, type Run } from './open-model.ts'
 import { type ModelRuns, makeProcessorBudget, scorePicture } from './score-picture.ts'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { deflateSync } from 'node:zlib'
-import sharp from 'sharp'
+import { sharp } from '../sharp.ts'
 import { readPngChunks, toPng } from './png.ts'
 import { type Detail, newUnsupported, refuseErrors } from './render.ts'
 

@@ -1,5 +1,6 @@
-import sharp, { type Metadata } from 'sharp'
+import type { Metadata } from 'sharp'
 import { findImageFormat } from '../../../domain/content/image-format.ts'
+import { sharp } from '../sharp.ts'
 import { type Apng, findApng, makeApngFrames } from './apng.ts'
 import { chooseViews } from './choose-views.ts'
 import { findUnusualGammas, isUnusualProfile } from './colours.ts'

@@ -1,5 +1,5 @@
-import sharp from 'sharp'
 import type { Shape } from '../models/model.ts'
+import { sharp } from '../sharp.ts'
 import { type Background, flatten } from './backgrounds.ts'
 import { type Box, findRegions, findTiles } from './regions.ts'
 import { type Detail, refuseErrors } from './render.ts'

@@ -1,5 +1,6 @@
-import sharp, { type Metadata, type Sharp, type SharpOptions } from 'sharp'
+import type { Metadata, Sharp, SharpOptions } from 'sharp'
 import type { Shape } from '../models/model.ts'
+import { sharp } from '../sharp.ts'
 
 /** `UnsupportedImage` when a picture cannot be decoded, `ScanLimitExceeded` when decoding it would cost too much. */
 export type Unscanned = { unscanned: 'UnsupportedImage' | 'ScanLimitExceeded'; reason: string }
