@@ -60,7 +60,7 @@ export const exceptions: Exception[] = [
     documents: ['docs/knowledge.md'],
     command: 'npm run assay -- sources',
     because: 'it downloads from publishers',
-    instead: 'acceptance/malware/sources.test.ts types the commands with a publisher of its own',
+    instead: 'acceptance/malware/sources.ts types the commands with a publisher of its own',
   },
   developing('npm start', 'it would take the data directory of whoever runs the tests'),
   developing('npm test', 'it is the run that this is a part of'),
