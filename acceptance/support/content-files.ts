@@ -24,8 +24,8 @@ function listFiles(dir: string): { path: string; bytes: number; state: string; i
 /** Lists the files below a directory that contain these bytes. */
 export const grepFiles = (dir: string, bytes: Buffer): string[] => newGrep(bytes)(dir)
 
-/** The clock of a file system may stand still for some milliseconds, in which a file changes without a trace. */
-const settledMs = 1000
+/** The clock of a file system stands still for up to 10 ms, in which a file changes without a trace. */
+const settledMs = 100
 
 /**
  * Returns a function that lists the files below a directory that contain these bytes. The function reads a file again
