@@ -89,7 +89,8 @@ describe('the console in a browser', { skip: lacking }, () => {
   }
 
   test('the reference sends no test header unless a person chooses one', async () => {
-    const reference = await browser.newPage()
+    // Drawing the transitions of this long page takes half a second of processor time.
+    const reference = await browser.newPage({ reducedMotion: 'reduce' })
     // On a busy machine the reference takes longer than the 30 s that are usual.
     reference.setDefaultTimeout(120_000)
     await reference.goto(`${service.url}/reference`)
