@@ -53,10 +53,13 @@ test('an empty file and a plain text are clean', needsClamscan, () => {
   assert.deepEqual(scanFiles({ empty: '', text: 'hello\n' }), { empty: null, text: null })
 })
 
+/** Folders of installed and generated files. Those of a build, among them the converted image models, take 200 MB. */
+const generated = ['node_modules', '.git', 'data', 'built', 'dist']
+
 /** The files of the repository, without installed and generated ones. */
 function listFiles(dir: string): string[] {
   return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
-    if (['node_modules', '.git', 'data'].includes(entry.name)) return []
+    if (generated.includes(entry.name)) return []
     const path = join(dir, entry.name)
     return entry.isDirectory() ? listFiles(path) : entry.isFile() ? [path] : []
   })
