@@ -24,7 +24,7 @@ test('the built client works in a page: scans with progress, errors, and webhook
 }, async (t) => {
   const browser = await openChromium(t)
   if (browser === undefined) return
-  const origin = await servePage(t, buildClient(t))
+  const origin = await servePage(t, buildClient())
   const service = await startService({ ...withoutImages, ASSAY_CORS_ORIGINS: origin })
   t.after(() => service.stop())
   const page = await browser.newPage()

@@ -1,13 +1,19 @@
 import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import type { TestContext } from 'node:test'
 
 const root = new URL('..', import.meta.url).pathname
 
-/** Builds the package into its own directory, because several test files build at the same time. */
-export function buildClient(t: TestContext): string {
+let built: string | undefined
+
+/**
+ * Builds the package once for all test files of this process, into its own directory, because several processes build
+ * at the same time.
+ */
+export function buildClient(): string {
+  if (built !== undefined) return built
   const dir = `${root}dist-test-${process.pid}`
-  t.after(() => rmSync(dir, { recursive: true, force: true }))
+  process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
   execFileSync(process.execPath, ['../../scripts/build-package.ts', dir], { cwd: root, stdio: 'pipe' })
+  built = dir
   return dir
 }

@@ -22,7 +22,7 @@ test('the largest file is sent in under 120 MB of memory, with progress to its l
   const path = join(dir, 'large.bin')
   writeFileSync(path, '')
   truncateSync(path, size)
-  const entry = join(buildClient(t), 'node.js')
+  const entry = join(buildClient(), 'node.js')
   const sink = await openSink(t)
   const { stdout } = await promisify(execFile)(process.execPath, [program, entry, sink.url, path])
   const { calls, sent, peakBytes } = JSON.parse(stdout) as { calls: number; sent: number; peakBytes: number }

@@ -34,7 +34,7 @@ test('a file is sent over https only if the certificate is trusted', { skip: alr
   })
   assert.equal(sink.received(), 0)
 
-  const entry = join(buildClient(t), 'node.js')
+  const entry = join(buildClient(), 'node.js')
   const env = { ...process.env, NODE_EXTRA_CA_CERTS: certFile }
   const { stdout } = await promisify(execFile)(process.execPath, [program, entry, sink.url, path], { env })
   assert.equal((JSON.parse(stdout) as { sent: number }).sent, bytes)
