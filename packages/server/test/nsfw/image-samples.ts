@@ -22,6 +22,23 @@ export function paint(width: number, height: number, colourAt: (x: number, y: nu
   return { width, height, channels, data }
 }
 
+/** A picture of one colour. */
+export const paintPlain = (width: number, height: number, colour: number[]): Pixels => ({
+  width,
+  height,
+  channels: colour.length === 4 ? 4 : 3,
+  data: Buffer.alloc(width * height * colour.length, Buffer.from(colour)),
+})
+
+/** A picture whose rows repeat: row `y` equals the one `period` rows above it. Paints each of them once. */
+export function paintRepeatedRows(
+  { width, height, period }: { width: number; height: number; period: number },
+  colourAt: (x: number, y: number) => number[],
+): Pixels {
+  const { channels, data } = paint(width, Math.min(period, height), colourAt)
+  return { width, height, channels, data: Buffer.alloc(width * height * channels, data) }
+}
+
 /** A picture with another colour in each corner, which shows whether it was turned or mirrored. */
 export function paintQuarters(width: number, height: number): Pixels {
   const toRow = (left: Colour, right: Colour) => paint(width, 1, (x) => (x < width / 2 ? left : right)).data
@@ -58,7 +75,11 @@ export function toRoll(frames: Pixels[]): Sharp {
 export function toRgba({ width, height, channels, data }: Pixels): Buffer {
   if (channels === 4) return data
   const rgba = Buffer.alloc(width * height * 4, 255)
-  for (let pixel = 0; pixel < width * height; pixel++) data.copy(rgba, pixel * 4, pixel * 3, pixel * 3 + 3)
+  for (let from = 0, to = 0; from < data.length; from += 3, to += 4) {
+    rgba[to] = data[from] ?? 0
+    rgba[to + 1] = data[from + 1] ?? 0
+    rgba[to + 2] = data[from + 2] ?? 0
+  }
   return rgba
 }
 

@@ -13,7 +13,9 @@ import {
   isNear,
   type Pixels,
   paint,
+  paintPlain,
   paintQuarters,
+  paintRepeatedRows,
   paintWaves,
   red,
   toSharp,
@@ -45,17 +47,31 @@ function assertCorners(square: Buffer, expected: Colour[], within?: number) {
   }
 }
 
+/** Converts the four colours to CMYK once and then enlarges them: a conversion of every pixel takes 10 times as long. */
+async function toCmykQuarters({ width, height }: Pixels): Promise<Buffer> {
+  const small = toSharp(paintQuarters(2, 2)).toColourspace('cmyk').jpeg({ quality: 100, chromaSubsampling: '4:4:4' })
+  return sharp(await small.toBuffer())
+    .pipelineColourspace('cmyk')
+    .resize(width, height, { fit: 'fill', kernel: 'nearest' })
+    .toColourspace('cmyk')
+    .jpeg()
+    .toBuffer()
+}
+
+const leastEffort = { jpeg: {}, png: { compressionLevel: 1 }, webp: { effort: 0 }, gif: { effort: 1 } }
+
+/** Formats with the least effort that their encoders know: what a decoder shows does not depend on it. */
 const encoders: Record<string, (pixels: Pixels) => Promise<Buffer>> = {
   'a JPEG': (pixels) => toSharp(pixels).jpeg({ chromaSubsampling: '4:4:4' }).toBuffer(),
   'a progressive JPEG': (pixels) => toSharp(pixels).jpeg({ progressive: true }).toBuffer(),
   'a PNG': (pixels) => toSharp(pixels).png().toBuffer(),
   'an interlaced PNG': (pixels) => toSharp(pixels).png({ progressive: true }).toBuffer(),
-  'a palette PNG': (pixels) => toSharp(pixels).png({ palette: true, colours: 8 }).toBuffer(),
+  'a palette PNG': (pixels) => toSharp(pixels).png({ palette: true, colours: 8, effort: 1 }).toBuffer(),
   'a 16-bit PNG': (pixels) => toSharp(pixels).toColourspace('rgb16').png().toBuffer(),
-  'a WebP': (pixels) => toSharp(pixels).webp().toBuffer(),
-  'a lossless WebP': (pixels) => toSharp(pixels).webp({ lossless: true }).toBuffer(),
-  'a GIF': (pixels) => toSharp(pixels).gif().toBuffer(),
-  'a CMYK JPEG': (pixels) => toSharp(pixels).toColourspace('cmyk').jpeg().toBuffer(),
+  'a WebP': (pixels) => toSharp(pixels).webp({ effort: 0 }).toBuffer(),
+  'a lossless WebP': (pixels) => toSharp(pixels).webp({ lossless: true, effort: 0 }).toBuffer(),
+  'a GIF': (pixels) => toSharp(pixels).gif({ effort: 1 }).toBuffer(),
+  'a CMYK JPEG': toCmykQuarters,
   'a JPEG in another colour space': (pixels) =>
     toSharp(pixels).withIccProfile('p3').jpeg({ chromaSubsampling: '4:4:4' }).toBuffer(),
 }
@@ -96,9 +112,14 @@ describe('still pictures', () => {
     for (const side of [672, 900, 2240]) {
       // Every third, fourth or tenth pixel, as programs take it that only sample.
       const step = Math.round(side / 224)
-      const sparse = paint(side, side, (x, y) => (x % step === step >> 1 && y % step === step >> 1 ? red : blue))
-      for (const encode of ['png', 'webp'] as const) {
-        const bytes = await toSharp(sparse)[encode]({ lossless: true }).toBuffer()
+      const size = { width: side, height: side, period: step }
+      const sparse = toSharp(
+        paintRepeatedRows(size, (x, y) => (x % step === step >> 1 && y % step === step >> 1 ? red : blue)),
+      )
+      for (const [encode, bytes] of [
+        ['png', await sparse.clone().png({ compressionLevel: 1 }).toBuffer()],
+        ['webp', await sparse.clone().webp({ lossless: true, effort: 0 }).toBuffer()],
+      ] as const) {
         const [frame] = await open(bytes)
         assert.ok(frame !== undefined && isNear(colourOf(frame.small, 0.5, 0.5), blue, 60), `${encode} of ${side}`)
         assert.ok(isNear(colourOf(await frame.render(largeShape), 0.5, 0.5), blue, 60), `${encode} of ${side}`)
@@ -113,9 +134,9 @@ describe('still pictures', () => {
       [9000, 1],
       [3, 2],
     ] as const) {
-      const whole = paint(width, height, () => green)
+      const whole = paintPlain(width, height, green)
       for (const encode of ['jpeg', 'png', 'webp', 'gif'] as const) {
-        const { small, render } = await openOne(await toSharp(whole)[encode]().toBuffer())
+        const { small, render } = await openOne(await toSharp(whole)[encode](leastEffort[encode]).toBuffer())
         assert.ok(isNear(colourOf(small, 0.5, 0.5), green), `${encode} ${width} x ${height}`)
         assert.ok(isNear(colourOf(await render(largeShape), 0.5, 0.5), green), `${encode} ${width} x ${height}`)
       }
@@ -149,14 +170,14 @@ describe('still pictures', () => {
   it('a truncated picture is scanned as far as viewers show it, or refused', async () => {
     const sound = paintWaves(800, 600, 0)
     for (const format of ['jpeg', 'png', 'gif'] as const) {
-      const bytes = await toSharp(sound)[format]().toBuffer()
+      const bytes = await toSharp(sound)[format](leastEffort[format]).toBuffer()
       const [whole] = await open(bytes)
       const [cut] = await open(bytes.subarray(0, Math.floor(bytes.length / 4)))
       assert.ok(whole && cut)
       assert.ok(isNear(colourOf(cut.small, 0.5, 0.05), colourOf(whole.small, 0.5, 0.05), 8), format)
       assert.ok(!isNear(colourOf(cut.small, 0.5, 0.9), colourOf(whole.small, 0.5, 0.9), 8), format)
     }
-    const webp = await toSharp(sound).webp().toBuffer()
+    const webp = await toSharp(sound).webp(leastEffort.webp).toBuffer()
     const cut = await openViews(webp.subarray(0, Math.floor(webp.length / 2)))
     assert.ok('unscanned' in cut && cut.unscanned === 'UnsupportedImage')
   })
@@ -167,13 +188,13 @@ describe('still pictures', () => {
       const bytes = await toSharp(noise).png({ progressive }).toBuffer()
       const cut = bytes.subarray(0, Math.floor(bytes.length / 5))
       await open(
-        await toSharp(paint(400, 400, () => green))
+        await toSharp(paintPlain(400, 400, green))
           .png({ progressive })
           .toBuffer(),
       )
       const first = await openOne(cut)
       await open(
-        await toSharp(paint(400, 400, () => yellow))
+        await toSharp(paintPlain(400, 400, yellow))
           .png({ progressive })
           .toBuffer(),
       )
@@ -205,7 +226,7 @@ describe('still pictures', () => {
   })
 
   it('an opaque picture with an alpha channel, or with soft corners, is looked at once', async () => {
-    const opaque = paint(200, 200, () => [...green, 255])
+    const opaque = paintPlain(200, 200, [...green, 255])
     const soft = paint(200, 200, (x, y) => [...green, x + y < 12 ? 0 : 255])
     for (const pixels of [opaque, soft]) await openOne(await toSharp(pixels).png().toBuffer())
   })
@@ -254,10 +275,12 @@ describe('still pictures', () => {
       // Every third pixel of the left half is white, and every second one of the right half.
       const light = (x: number, y: number) => (x < 450 ? (x + y) % 3 === 0 : (x + y) % 2 === 0)
       const stored = (value: number) => Math.round(65_535 * (value / 255) ** (2.2 * gamma))
-      const rows = Buffer.alloc(900 * 900 * 2)
-      for (let y = 0, at = 0; y < 900; y++) {
-        for (let x = 0; x < 900; x++, at += 2) rows.writeUInt16BE(stored(light(x, y) ? 240 : 0), at)
+      const [dark, bright] = [stored(0), stored(240)]
+      const repeated = Buffer.alloc(900 * 6 * 2)
+      for (let y = 0, at = 0; y < 6; y++) {
+        for (let x = 0; x < 900; x++, at += 2) repeated.writeUInt16BE(light(x, y) ? bright : dark, at)
       }
+      const rows = Buffer.alloc(900 * 900 * 2, repeated)
       const chunk = Buffer.alloc(4)
       chunk.writeUInt32BE(gamma * 100_000)
       const options = { width: 900, height: 900, depth: 16, rows: toRows(rows, 1800) } as const
@@ -317,11 +340,13 @@ describe('still pictures', () => {
   it('a picture with a border has tiles too if they are wanted', async () => {
     const isBorder = (at: number) => at < 100 || at >= 800
     const waves = paintWaves(900, 900, 0)
+    const white = [255, 255, 255]
     const framed = paint(900, 900, (x, y) => {
+      if (isBorder(x) || isBorder(y)) return white
       const at = (y * 900 + x) * 3
-      return isBorder(x) || isBorder(y) ? [255, 255, 255] : [...waves.data.subarray(at, at + 3)]
+      return [waves.data[at] ?? 0, waves.data[at + 1] ?? 0, waves.data[at + 2] ?? 0]
     })
-    const frame = await openOne(await toSharp(framed).png().toBuffer())
+    const frame = await openOne(await toSharp(framed).png(leastEffort.png).toBuffer())
     const counts: number[] = []
     for (const hasTilesBesideParts of [false, true]) {
       counts.push((await frame.readParts({ isCloser: true, hasTilesBesideParts })).views.length)
