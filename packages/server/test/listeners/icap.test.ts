@@ -119,7 +119,7 @@ describe('the parser of ICAP requests', () => {
   for (const [what, bytes, status] of broken) {
     test(`answers ${status} to ${what}`, () => {
       assert.equal(parse([Buffer.from(bytes)]).at(-1), `fault ${status}`)
-      assert.equal(parse([...Buffer.from(bytes)].map((byte) => Buffer.of(byte))).at(-1), `fault ${status}`)
+      assert.equal(parse(toPieces(Buffer.from(bytes), bytes.length > 10_000 ? 50 : 1)).at(-1), `fault ${status}`)
     })
   }
 
@@ -131,6 +131,11 @@ describe('the parser of ICAP requests', () => {
     }
   })
 })
+
+const toPieces = (bytes: Buffer, pieceBytes: number) =>
+  Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, i) =>
+    bytes.subarray(i * pieceBytes, (i + 1) * pieceBytes),
+  )
 
 const hostile = '<script>alert(1)</script>"\r\nSet-Cookie: a=b;é'
 
