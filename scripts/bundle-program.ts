@@ -53,8 +53,8 @@ async function bundleService() {
     // Node warns of `import()` in a script.
     dynamicImportInCjs: false,
     // V8 compares a code cache with the length of the script alone, so that the name has the hash of the content.
-    entryFileNames: '[name]-[hash].cjs',
-    chunkFileNames: '[name]-[hash].cjs',
+    entryFileNames: '[name]-[hash].ascii.cjs',
+    chunkFileNames: '[name]-[hash].ascii.cjs',
     codeSplitting: { groups: [{ name: 'common', minShareCount: 2 }] },
   }
   const [scripts, loader] = await Promise.all([
@@ -64,7 +64,7 @@ async function bundleService() {
   const entries = scripts
     .filter(({ isEntry }) => isEntry)
     .map(({ name }) => ({
-      name: name.replace(/-.{8}\.cjs$/, '.js'),
+      name: name.replace(/-.{8}\.ascii\.cjs$/, '.js'),
       content: `import { load } from './loader.js'\nawait load('${name}').ended\n`,
       isEntry: true,
     }))
@@ -84,17 +84,14 @@ async function generate({ input, transform, output }: Build): Promise<BundleFile
     input,
     platform: 'node',
     external: unbundled.map((name) => new RegExp(`^${name}(/|$)`)),
-    plugins: [
-      { name: 'source-urls', transform: { filter: { id: /\/src\/.*\.ts$/ }, handler: transform } },
-      { name: 'ascii', renderChunk: toAscii },
-    ],
+    plugins: [{ name: 'source-urls', transform: { filter: { id: /\/src\/.*\.ts$/ }, handler: transform } }],
     checks: { ineffectiveDynamicImport: false },
   })
   const { output: files } = await program.generate(output)
   await program.close()
   return files.map((file) =>
     file.type === 'chunk'
-      ? { name: file.fileName, content: file.code, isEntry: file.isEntry }
+      ? { name: file.fileName, content: toAscii(file.code), isEntry: file.isEntry }
       : { name: file.fileName, content: file.source, isEntry: false },
   )
 }
