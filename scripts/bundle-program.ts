@@ -53,8 +53,8 @@ async function bundleService() {
     // Node warns of `import()` in a script.
     dynamicImportInCjs: false,
     // V8 compares a code cache with the length of the script alone, so that the name has the hash of the content.
-    entryFileNames: '[name]-[hash].ascii.cjs',
-    chunkFileNames: '[name]-[hash].ascii.cjs',
+    entryFileNames: '[name]-[hash].cjs',
+    chunkFileNames: '[name]-[hash].cjs',
     codeSplitting: { groups: [{ name: 'common', minShareCount: 2 }] },
   }
   const [scripts, loader] = await Promise.all([
@@ -64,7 +64,7 @@ async function bundleService() {
   const entries = scripts
     .filter(({ isEntry }) => isEntry)
     .map(({ name }) => ({
-      name: name.replace(/-.{8}\.ascii\.cjs$/, '.js'),
+      name: name.replace(/-.{8}\.cjs$/, '.js'),
       content: `import { load } from './loader.js'\nawait load('${name}').ended\n`,
       isEntry: true,
     }))
@@ -96,7 +96,10 @@ async function generate({ input, transform, output }: Build): Promise<BundleFile
   )
 }
 
-/** One character beyond Latin-1 makes V8 hold all of a script in two bytes a character, and decode it twice as long. */
+/**
+ * Escapes the characters that are not ASCII, as in the texts of signatures. With one character beyond Latin-1 V8 would
+ * hold all of a script in two bytes a character, and the loader reads scripts as Latin-1.
+ */
 const toAscii = (code: string): string =>
   code.replaceAll(/[^\0-\x7f]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 

@@ -1,5 +1,4 @@
 import hooks from 'node:async_hooks'
-import { createRequire } from 'node:module'
 
 /*
  * Loaded into each test process, before Node's test runner. The runner follows every promise through an async hook, to
@@ -11,20 +10,18 @@ const { AsyncLocalStorage, createHook, executionAsyncId } = hooks
 /** The async id of the running test. */
 const runningTest = new AsyncLocalStorage<number>()
 
-type InitArgs = Parameters<NonNullable<hooks.HookCallbacks['init']>>
-
 // The test runner keeps the functions that it finds here while it loads.
 hooks.createHook = (callbacks) =>
   createHook({
     ...callbacks,
     trackPromises: false,
-    init(...[asyncId, type, triggerAsyncId, resource]: InitArgs) {
+    init(asyncId, type, triggerAsyncId, resource) {
       callbacks.init?.(asyncId, type, runningTest.getStore() ?? triggerAsyncId, resource)
       if (type === 'Test') followCallbacks(resource as hooks.AsyncResource)
     },
   })
 hooks.executionAsyncId = () => runningTest.getStore() ?? executionAsyncId()
-createRequire(import.meta.url)('node:test')
+process.getBuiltinModule('node:test')
 Object.assign(hooks, { createHook, executionAsyncId })
 
 /** Notes the test in everything that its functions call or wait for. */

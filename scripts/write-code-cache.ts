@@ -13,7 +13,7 @@ import { codeCacheSuffix } from './bundle-loader.ts'
 export async function writeCodeCache(bundles: string) {
   const dir = join(bundles, 'serve')
   // The name of the script has a hash that depends on the names of the scripts that it loads, and so on all content.
-  const [script = ''] = /main-[^']+\.cjs/.exec(readFileSync(join(dir, 'main.js'), 'utf8')) ?? []
+  const [script = ''] = /main-.{8}\.cjs/.exec(readFileSync(join(dir, 'main.js'), 'utf8')) ?? []
   if (existsSync(join(dir, `${script}${codeCacheSuffix}`))) return
   const service = await startService({ ASSAY_TEST_CODE_CACHE: 'write' })
   const uploads = {

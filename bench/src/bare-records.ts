@@ -66,7 +66,7 @@ export async function openSmallStore(databaseUrl: string, onError: (error: Error
 
 /** Charges and records each scan by the admission of Assay: exact rates and credits for any number of keys. */
 export async function openAdmissionStore(databaseUrl: string): Promise<Store> {
-  // Of its own: each service locks its directory, and there are several of these programs.
+  // Each of these programs has a data directory of its own, because opening the stores locks the directory.
   const dataDir = mkdtempSync(join(tmpdir(), 'assay-bench-admission-'))
   const { config } = loadConfig({ ...process.env, ASSAY_DATABASE_URL: databaseUrl, ASSAY_DATA_DIR: dataDir })
   const log = makeLogger({ level: 'warn', region: 'bench' })

@@ -114,7 +114,7 @@ test('an error outside of the function of a test fails the test that caused it, 
   const { code, failed, counts } = await runGroups([...failing.map((file) => [file, passing]), [abandoned]])
   assert.equal(code, 1)
   assert.deepEqual(failed, [...failing, abandoned].sort())
-  // Of the last file both tests pass; the file itself fails.
+  // Both tests of the abandoned file pass, and the file itself fails.
   assert.equal(counts, `${3 * failing.length + 2} passed, ${failing.length + 1} failed`)
 })
 
