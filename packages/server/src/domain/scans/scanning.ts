@@ -62,7 +62,7 @@ const pollMs = 500
  * The part of its own time that a scan may wait for others before it is charged, and the longest such wait: scans that
  * are charged together share the cost of a statement, which is that of about ten scans.
  */
-const chargeWait = { share: 1 / 4, maxMs: 50 }
+const chargeWait = { share: 1 / 2, maxMs: 50 }
 
 /** Synchronous scans, and the results of all scans. */
 export function makeScanning(deps: Deps) {

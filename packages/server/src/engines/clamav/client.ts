@@ -179,7 +179,13 @@ type SessionOwner = {
   onClosed(session: Session): void
 }
 
-type Pending = { resolve(reply: string): void; reject(error: Error): void; signal: AbortSignal }
+type Pending = {
+  resolve(reply: string): void
+  reject(error: Error): void
+  signal: AbortSignal
+  /** Set when the whole reply has arrived, which may be a moment before it is accepted. */
+  isAnswered: boolean
+}
 
 function openSession(address: ServerAddress, generation: number, owner: SessionOwner): Session {
   const { onBusy, onIdle, onClosed } = owner
@@ -188,7 +194,7 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
   let failure: Error | undefined
   // Replies are read into one buffer: an event with a buffer of its own for each takes several times as long.
   const received = Buffer.allocUnsafeSlow(2 * maxReplyLength)
-  /** The received bytes of a reply that is not accepted yet. */
+  /** The received bytes of a reply that has not arrived whole. */
   let rest = noBytes
   // The session outlives the scan it was opened for, so it does not end with that scan's signal.
   const socket: Socket = connectTo(address, { onread: { buffer: received, callback: takeBytes } })
@@ -198,7 +204,7 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
     scan: (data, signal) =>
       new Promise((resolve, reject) => {
         commandCount++
-        pending = { resolve, reject, signal }
+        pending = { resolve, reject, signal, isAnswered: false }
         onBusy(session)
         sendContent(socket, data)
       }),
@@ -220,12 +226,17 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
     const end = bytes.indexOf(0)
     const isWhole = end !== -1
     // After bytes without a request, without an end, or behind the reply, no reply surely belongs to its scan.
-    if (pending === undefined || bytes.length > maxReplyLength || (isWhole && end !== bytes.length - 1)) {
+    const isExpected = bytes.length <= maxReplyLength && (!isWhole || end === bytes.length - 1)
+    if (pending === undefined || pending.isAnswered || !isExpected) {
       socket.destroy(new Error('clamd sent an unexpected reply'))
       return false
     }
-    rest = Buffer.from(bytes)
-    if (!isWhole) return true
+    if (!isWhole) {
+      rest = Buffer.from(bytes)
+      return true
+    }
+    rest = noBytes
+    pending.isAnswered = true
     // `7: stream: OK`: the number counts the commands of the session.
     const text = bytes.toString('utf8', 0, end)
     const prefix = `${commandCount}: `
@@ -241,7 +252,6 @@ function openSession(address: ServerAddress, generation: number, owner: SessionO
   const isSent = () => socket.writableLength === 0
 
   function completeScan(reply: string) {
-    rest = noBytes
     const finished = takePending()
     // After an early reply, such as that of a limit, the rest would be sent from memory that is released now.
     if (isSent()) onIdle(session)
