@@ -23,12 +23,15 @@ export const addMetrics = (all: MetricValues[]): Promise<MetricValues> =>
 export const keepTotals = (values: MetricValues): MetricValues =>
   values.filter(({ type }) => ['counter', 'histogram'].includes(String(type)))
 
+/** `nodejs_eventloop_lag_*` are the times between two looks at the event loop, and each look wakes the processor. */
+const eventLoopMonitoringMs = 50
+
 export type Metrics = ReturnType<typeof makeMetrics>
 
 export function makeMetrics(labels: { region: string; version: string }) {
   const registry = new Registry()
   registry.setDefaultLabels({ region: labels.region })
-  collectDefaultMetrics({ register: registry })
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: eventLoopMonitoringMs })
   const registers = [registry]
   const newCounter = <const Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Counter({ name, help, labelNames, registers })

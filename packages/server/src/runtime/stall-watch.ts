@@ -1,5 +1,9 @@
-/** How often the event loop is looked at. Processor time below this is no stall. */
-const everyMs = 20
+/** How often the event loop is looked at: seldom while it has nothing to do, because each look wakes the processor. */
+const everyMs = { busy: 20, idle: 100 }
+/** The part of the time up to which an event loop that computes is idle. */
+const idlePart = 1 / 20
+/** As many turns as timers alone make between two looks at an idle event loop. */
+const fewTurns = 10
 /** Processor time without a turn for others from which a stall counts. */
 const stallMs = 50
 /** The longest stall is remembered for one to two of these periods, so that a scrape in each of them sees it. */
@@ -9,30 +13,41 @@ const periodMs = 60_000
  * Watches for how long the event loop computes without serving anything else, by the processor time of its thread: on a
  * busy machine, elapsed time would also tell how long other programs had the processor.
  */
-export function watchStalls({ readThreadMs = readOwnThreadMs, now = () => performance.now() } = {}) {
-  let lastMs = readThreadMs()
-  let beganAt = now()
+export function watchStalls({
+  readThreadMs = readOwnThreadMs,
+  now = () => performance.now(),
+  countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount,
+} = {}) {
+  let last = { threadMs: readThreadMs(), at: now(), turns: countTurns() }
+  let waitMs = everyMs.busy
+  let beganAt = last.at
   let longest = { current: 0, previous: 0 }
   let stalls = 0
 
-  const timer = setInterval(() => {
-    const threadMs = readThreadMs()
-    const tookMs = threadMs - lastMs
-    lastMs = threadMs
-    if (now() - beganAt > periodMs) {
-      beganAt = now()
+  function look() {
+    const { threadMs, at, turns } = last
+    last = { threadMs: readThreadMs(), at: now(), turns: countTurns() }
+    const tookMs = last.threadMs - threadMs
+    // What ends the idleness may be many short turns. Then only the delay of the look is surely a stall.
+    const isSpread = waitMs === everyMs.idle && last.turns - turns > fewTurns
+    const stalledMs = isSpread ? Math.min(tookMs, last.at - at - waitMs) : tookMs
+    if (last.at - beganAt > periodMs) {
+      beganAt = last.at
       longest = { current: 0, previous: longest.current }
     }
-    longest.current = Math.max(longest.current, tookMs)
-    if (tookMs > stallMs) stalls++
-  }, everyMs).unref()
+    longest.current = Math.max(longest.current, stalledMs)
+    if (stalledMs > stallMs) stalls++
+    waitMs = tookMs > waitMs * idlePart ? everyMs.busy : everyMs.idle
+    timer = setTimeout(look, waitMs).unref()
+  }
+  let timer = setTimeout(look, waitMs).unref()
 
   return {
     /** Seconds of the longest stall within the last one to two minutes. */
     findLongestSeconds: () => Math.max(longest.current, longest.previous) / 1000,
     /** Stalls of more than 50 ms since the start. */
     countStalls: () => stalls,
-    close: () => clearInterval(timer),
+    close: () => clearTimeout(timer),
   }
 }
 
