@@ -9,13 +9,26 @@ const tickMs = 10
  * those that outlived their parent. Returns 0 on systems without `/proc`.
  */
 export function readProcessorMs(): number {
-  let stat: string
-  try {
-    stat = readFileSync('/proc/self/stat', 'utf8')
-  } catch {
-    return 0
-  }
+  const stat = findText('/proc/self/stat')
   // `pid (program) state ...`; utime, stime, cutime and cstime are the fields 14 to 17.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks) * tickMs, 0)
+}
+
+/**
+ * Time for which the processors of this virtual machine worked for other machines of its host, in milliseconds. Returns
+ * 0 on systems without `/proc`.
+ */
+export function readStolenMs(): number {
+  // `cpu  user nice system idle iowait irq softirq steal ...` of all processors together.
+  const [all = ''] = findText('/proc/stat').split('\n', 1)
+  return Number(all.split(/ +/)[8] ?? 0) * tickMs
+}
+
+function findText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
 }

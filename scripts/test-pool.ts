@@ -3,6 +3,7 @@ import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { readStolenMs } from './processor-time.ts'
 
 /**
  * Test files for one process and their environment; `env` resolves when the services that it names are ready. Services
@@ -76,7 +77,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
   }
 
   openDue()
-  const idle = watchIdleProcessors()
+  const processors = watchProcessors()
   await new Promise<void>((resolve, reject) => {
     let running = 0
     const start = () => {
@@ -90,17 +91,15 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
       while (running < minFiles && queue.length > 0) start()
       if (running === 0) resolve()
     }
-    idle.onIdle(() => {
+    processors.onIdle(() => {
       // A file whose services are not ready would only wait.
       if (running < maxFiles && queue.some(({ isReady }) => isReady)) start()
     })
     fill()
-  }).finally(idle.stop)
+  }).finally(processors.stop)
 
   const duration = toSeconds(performance.now() - startedAt)
-  process.stdout.write(
-    `\n${listCosts(costs)}\n${totals.files} files in ${duration}, processors ${idle.readPercent()} % idle\n`,
-  )
+  process.stdout.write(`\n${listCosts(costs)}\n${totals.files} files in ${duration}, ${processors.describe()}\n`)
   for (const [reason, count] of totals.skipped) process.stdout.write(`${count} skipped: ${reason}\n`)
   for (const name of totals.failedFiles) process.stdout.write(`Failed: ${name}\n`)
   process.stdout.write(`${totals.passed} passed, ${totals.failed} failed\n`)
@@ -114,30 +113,38 @@ function toName({ files, label }: TestRun): string {
 }
 
 /** Calls `onIdle` when part of the processors was idle since the last check, on a machine that may do other work. */
-function watchIdleProcessors() {
+function watchProcessors() {
   const first = readProcessorTimes()
   let last = first
   let timer: NodeJS.Timeout | undefined
-  const toShare = (from: Times, to: Times) => (to.idle - from.idle) / Math.max(1, to.all - from.all)
+  const toShare = (name: 'idle' | 'stolen', from: Times, to: Times) =>
+    (to[name] - from[name]) / Math.max(1, to.all - from.all)
   return {
     onIdle(callback: () => void) {
       timer = setInterval(() => {
         const now = readProcessorTimes()
-        if (toShare(last, now) > idleShare) callback()
+        if (toShare('idle', last, now) > idleShare) callback()
         last = now
       }, idleCheckMs)
     },
-    readPercent: () => Math.round(100 * toShare(first, readProcessorTimes())),
+    /** Tells how quiet the machine was since the start: on one that is not, the same files take longer. */
+    describe() {
+      const now = readProcessorTimes()
+      const [idle, stolen] = (['idle', 'stolen'] as const).map((name) => Math.round(100 * toShare(name, first, now)))
+      return `processors ${idle} % idle and ${stolen} % used by other machines of the host`
+    },
     stop: () => clearInterval(timer),
   }
 }
 
-type Times = { idle: number; all: number }
+type Times = { idle: number; stolen: number; all: number }
 
 function readProcessorTimes(): Times {
   const times = cpus().map((cpu) => cpu.times)
   const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
-  return { idle: sum(times.map(({ idle }) => idle)), all: sum(times.flatMap((each) => Object.values(each))) }
+  const stolen = readStolenMs()
+  const all = sum(times.flatMap((each) => Object.values(each))) + stolen
+  return { idle: sum(times.map(({ idle }) => idle)), stolen, all }
 }
 
 const toSeconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`
