@@ -23,7 +23,7 @@ export const addMetrics = (all: MetricValues[]): Promise<MetricValues> =>
 export const keepTotals = (values: MetricValues): MetricValues =>
   values.filter(({ type }) => ['counter', 'histogram'].includes(String(type)))
 
-/** `nodejs_eventloop_lag_*` are the times between two looks at the event loop, and each look wakes the processor. */
+/** Pause between two checks of the event loop for its metrics. Each check wakes the processor, also of an idle service. */
 const eventLoopMonitoringMs = 50
 
 export type Metrics = ReturnType<typeof makeMetrics>

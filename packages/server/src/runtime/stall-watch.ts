@@ -1,9 +1,9 @@
-/** How often the event loop is looked at: seldom while it has nothing to do, because each look wakes the processor. */
+/** Pauses between two checks of the event loop: long ones while it is idle, because each check wakes the processor. */
 const everyMs = { busy: 20, idle: 100 }
-/** The part of the time up to which an event loop that computes is idle. */
-const idlePart = 1 / 20
-/** As many turns as timers alone make between two looks at an idle event loop. */
-const fewTurns = 10
+/** An event loop is idle if it computes for at most this part of the time. */
+const maxIdleShare = 1 / 20
+/** Turns that the timers of an idle service cause between two checks, at most. */
+const timerTurns = 10
 /** Processor time without a turn for others from which a stall counts. */
 const stallMs = 50
 /** The longest stall is remembered for one to two of these periods, so that a scrape in each of them sees it. */
@@ -24,12 +24,13 @@ export function watchStalls({
   let longest = { current: 0, previous: 0 }
   let stalls = 0
 
-  function look() {
+  function check() {
     const { threadMs, at, turns } = last
     last = { threadMs: readThreadMs(), at: now(), turns: countTurns() }
     const tookMs = last.threadMs - threadMs
-    // What ends the idleness may be many short turns. Then only the delay of the look is surely a stall.
-    const isSpread = waitMs === everyMs.idle && last.turns - turns > fewTurns
+    // After a long pause, the processor time may belong to many short turns. Then only the delay of this check is surely
+    // a stall. With few turns, nearly all of the time belongs to one of them.
+    const isSpread = waitMs === everyMs.idle && last.turns - turns > timerTurns
     const stalledMs = isSpread ? Math.min(tookMs, last.at - at - waitMs) : tookMs
     if (last.at - beganAt > periodMs) {
       beganAt = last.at
@@ -37,10 +38,10 @@ export function watchStalls({
     }
     longest.current = Math.max(longest.current, stalledMs)
     if (stalledMs > stallMs) stalls++
-    waitMs = tookMs > waitMs * idlePart ? everyMs.busy : everyMs.idle
-    timer = setTimeout(look, waitMs).unref()
+    waitMs = tookMs > waitMs * maxIdleShare ? everyMs.busy : everyMs.idle
+    timer = setTimeout(check, waitMs).unref()
   }
-  let timer = setTimeout(look, waitMs).unref()
+  let timer = setTimeout(check, waitMs).unref()
 
   return {
     /** Seconds of the longest stall within the last one to two minutes. */

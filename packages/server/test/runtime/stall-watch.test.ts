@@ -2,74 +2,74 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { watchStalls } from '../../src/runtime/stall-watch.ts'
 
-type Look = { afterMs: number; processorMs: number; turns?: number }
+type Check = { afterMs: number; processorMs: number; turns?: number }
 
-/** Watches an event loop of which the test tells everything. */
+/** Watches an event loop whose clocks and turns the test sets. */
 function watch(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let [threadMs, nowMs, turnCount] = [1000, 0, 0]
   const stalls = watchStalls({ readThreadMs: () => threadMs, now: () => nowMs, countTurns: () => turnCount })
-  /** Lets the next look come after this time. */
-  const look = ({ afterMs, processorMs, turns = 3 }: Look) => {
+  /** Sets the clocks and turns, and lets the next check come. */
+  const check = ({ afterMs, processorMs, turns = 3 }: Check) => {
     threadMs += processorMs
     nowMs += afterMs
     turnCount += turns
     t.mock.timers.tick(100)
   }
-  return { ...stalls, look }
+  return { ...stalls, check }
 }
 
-test('a stall is the processor time between two looks; the longest is remembered for one to two minutes', (t) => {
-  const { look, countStalls, findLongestSeconds, close } = watch(t)
-  look({ afterMs: 1000, processorMs: 5 })
+test('a stall is the processor time between two checks; the longest is remembered for one to two minutes', (t) => {
+  const { check, countStalls, findLongestSeconds, close } = watch(t)
+  check({ afterMs: 1000, processorMs: 5 })
   assert.equal(countStalls(), 0, 'the elapsed time is not ours')
-  look({ afterMs: 150, processorMs: 120, turns: 9 })
-  look({ afterMs: 60, processorMs: 51 })
-  look({ afterMs: 60, processorMs: 50 })
+  check({ afterMs: 150, processorMs: 120, turns: 9 })
+  check({ afterMs: 60, processorMs: 51 })
+  check({ afterMs: 60, processorMs: 50 })
   assert.equal(countStalls(), 2)
   assert.equal(findLongestSeconds(), 0.12)
-  look({ afterMs: 60_000, processorMs: 2 })
+  check({ afterMs: 60_000, processorMs: 2 })
   assert.equal(findLongestSeconds(), 0.12)
-  look({ afterMs: 61_000, processorMs: 30 })
+  check({ afterMs: 61_000, processorMs: 30 })
   assert.equal(findLongestSeconds(), 0.03)
   close()
 })
 
-test('what ends idleness is a stall if it was few turns, and else as far as it made the look late', (t) => {
-  const { look, countStalls, findLongestSeconds, close } = watch(t)
+test('after idleness, few turns count as a stall with all of their time, and many as far as they delay the check', (t) => {
+  const { check, countStalls, findLongestSeconds, close } = watch(t)
   const idle = { afterMs: 100, processorMs: 0.2 }
-  look(idle)
-  look({ afterMs: 105, processorMs: 60 })
+  check(idle)
+  check({ afterMs: 105, processorMs: 60 })
   assert.deepEqual([countStalls(), findLongestSeconds()], [1, 0.06])
-  look(idle)
-  look({ afterMs: 110, processorMs: 90, turns: 40 })
+  check(idle)
+  check({ afterMs: 110, processorMs: 90, turns: 40 })
   assert.deepEqual([countStalls(), findLongestSeconds()], [1, 0.06])
-  look(idle)
-  look({ afterMs: 900, processorMs: 850, turns: 40 })
+  check(idle)
+  check({ afterMs: 900, processorMs: 850, turns: 40 })
   assert.deepEqual([countStalls(), findLongestSeconds()], [2, 0.8])
   close()
 })
 
-test('an idle event loop is looked at less often', (t) => {
+test('an idle event loop is checked less often', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  let [threadMs, looks] = [0, 0]
+  let [threadMs, checks] = [0, 0]
   const readThreadMs = () => {
-    looks++
+    checks++
     return threadMs
   }
   const stalls = watchStalls({ readThreadMs, now: () => 0, countTurns: () => 0 })
-  const countLooks = (ms: number, processorMs: number) => {
-    const before = looks
+  const countChecks = (ms: number, processorMs: number) => {
+    const before = checks
     for (let at = 0; at < ms; at += 10) {
       threadMs += processorMs / 100
       t.mock.timers.tick(10)
     }
-    return looks - before
+    return checks - before
   }
-  countLooks(100, 0)
-  assert.equal(countLooks(1000, 0), 10)
-  countLooks(100, 500)
-  assert.equal(countLooks(1000, 500), 50)
+  countChecks(100, 0)
+  assert.equal(countChecks(1000, 0), 10)
+  countChecks(100, 500)
+  assert.equal(countChecks(1000, 500), 50)
   stalls.close()
 })
 
