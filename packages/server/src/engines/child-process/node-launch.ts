@@ -1,5 +1,5 @@
-import { realpathSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { launcherDirs, toJailed } from '../jail/jail.ts'
@@ -39,7 +39,9 @@ export const parserUsers = ['nobody', 'node', 'daemon']
 const protocolDir = import.meta.dirname
 const sourceRoot = realpathSync(join(protocolDir, '..', '..'))
 /** package.json tells Node that the sources are modules; without it Node reads every file twice. */
-const manifest = join(protocolDir, '..', '..', '..', 'package.json')
+const manifest = realpathSync(join(protocolDir, '..', '..', '..', 'package.json'))
+/** Node looks here for a package before it looks in the installation, if npm or another tool has made this directory. */
+const nearestModules = join(dirname(manifest), 'node_modules')
 
 /**
  * The command that runs a program of ours on Node: in a jail, as an ordinary user, and with Node's permission model as
@@ -52,17 +54,18 @@ export function toNodeLaunch(options: NodeProgram): Launch {
   const dirs = [...new Set([protocolDir, ...options.readableDirs].map((dir) => realpathSync(dir)))]
   const sourceDirs = dirs.filter((dir) => dir.startsWith(sourceRoot))
   const stripped = findStrippedSources(options.name, sourceDirs)
-  const files = [realpathSync(manifest), ...readableFiles, ...(stripped === undefined ? [] : [stripped])]
+  const files = [manifest, ...readableFiles, ...(stripped === undefined ? [] : [stripped])]
   const user = chooseUnprivileged(options.name, parserUsers, [...launcherDirs, ...dirs])
+  const readableDirs = [...dirs, ...(existsSync(nearestModules) ? [nearestModules] : [])]
   const permissions = [
     '--permission',
     ...(options.allowsAddons ? ['--allow-addons', '--disable-warning=SecurityWarning'] : []),
-    ...[...dirs.map((dir) => join(dir, '*')), ...files].map((path) => `--allow-fs-read=${path}`),
+    ...[...readableDirs.map((dir) => join(dir, '*')), ...files].map((path) => `--allow-fs-read=${path}`),
     `--max-old-space-size=${options.maxHeapMb}`,
     // Without stripped sources, Node removes their types with WebAssembly: 40% of the start would be its second tier.
     ...(stripped === undefined ? [tieringFlag] : ['--require', loadProgram]),
   ]
-  const policy = options.toPolicy({ node, reads: [...dirs, ...files] })
+  const policy = options.toPolicy({ node, reads: [...readableDirs, ...files] })
   const jailed = toJailed(policy, [...permissions, ...flags, program, ...args], {
     hasSocket,
     keepsCapability: user.hasCapability === true,
