@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /**
  * Compiles the package of the working directory into dist/, or the given directory, which is everything that
@@ -8,7 +9,7 @@ import { basename, join, resolve } from 'node:path'
  * exports in dist/ name the compiled files. Packages of this repository that it depends on are compiled into its
  * node_modules and packed with it, so that it installs from one file, without a registry.
  */
-const root = new URL('..', import.meta.url).pathname
+const root = fileURLToPath(new URL('..', import.meta.url))
 build(process.cwd(), resolve(process.argv[2] ?? 'dist'))
 
 function build(packageDir: string, outDir: string) {

@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readCodeBlocks } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
@@ -20,7 +21,7 @@ import { requirePrograms } from './required-programs.ts'
  * `-- image`, `-- unit` and `-- systems` run one part. Needs root; a part whose programs are missing says so and fails.
  */
 const { positionals } = parseArgs({ allowPositionals: true })
-const repository = new URL('../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../', import.meta.url))
 const work = mkdtempSync(join(tmpdir(), 'assay-packaging-'))
 
 const parts = { schemas: trySchemas, image: tryImage, unit: tryUnit, systems: trySystems }

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { readCodeBlocks, toFileName } from '../acceptance/support/code-blocks.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
@@ -17,7 +18,7 @@ import { exitUnlessPossible } from './required-programs.ts'
  */
 const { values: options, positionals } = parseArgs({ allowPositionals: true, options: { from: { type: 'string' } } })
 exitUnlessPossible({ programs: ['debootstrap', 'git', 'nsenter', 'unshare'], asRoot: true })
-const repository = new URL('../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../', import.meta.url))
 const startTimeoutMs = 15 * 60_000
 const missing = /ClamAV is not installed, and only root may install it\. Type: sudo (apt-get install [^;]*); then start/
 

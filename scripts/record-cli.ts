@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { eicar } from '../acceptance/support/archives.ts'
 import { startService } from '../acceptance/support/start-service.ts'
 
@@ -9,7 +10,7 @@ import { startService } from '../acceptance/support/start-service.ts'
  * Draws docs/images/assay-scan.svg: a session in a real terminal (`script` of util-linux) against a service of its own.
  * Run it again when the output changes: node scripts/record-cli.ts
  */
-const root = new URL('..', import.meta.url).pathname
+const root = fileURLToPath(new URL('..', import.meta.url))
 const commands = ['assay-scan inbox', 'echo $?', 'assay-scan --nsfw --no-summary card.png', 'assay-scan me']
 const [columns, fontSize, lineHeight, padding] = [84, 14, 19, 16]
 const colours: Record<string, string> = { '31': '#ff7b72', '32': '#7ee787', '33': '#e3b341' }

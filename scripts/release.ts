@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { findFreePort } from '../acceptance/support/free-port.ts'
 import { runImage } from './packaged-image.ts'
@@ -41,7 +42,7 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: { 'dry-run': { type: 'boolean', default: false } },
 })
-const repository = new URL('../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../', import.meta.url))
 // Files that are written into an image must be readable to its user, whatever the umask of the builder.
 process.umask(0o022)
 const dist = join(repository, 'dist')

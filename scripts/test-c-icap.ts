@@ -14,6 +14,7 @@ import {
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { findFreePort } from '../acceptance/support/free-port.ts'
 import { isStopped } from '../acceptance/support/processes.ts'
 import { waitUntil } from '../acceptance/support/wait-until.ts'
@@ -34,7 +35,7 @@ export async function startCIcap() {
   for (const name of ['scratch', 'database']) mkdirSync(join(dir, name))
   chmodSync(dir, 0o755)
   cpSync(
-    new URL('../packages/server/signatures/assay.ndb', import.meta.url).pathname,
+    fileURLToPath(new URL('../packages/server/signatures/assay.ndb', import.meta.url)),
     join(dir, 'database', 'assay.ndb'),
   )
   writeFileSync(join(dir, 'clamd.conf'), toClamdConfig(dir))

@@ -1,7 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-const repository = new URL('../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../', import.meta.url))
 
 /** The needs of a test file: an engine process, a database, a service, or none of them (`unit`). */
 export type Kind = 'unit' | 'engine' | 'database' | 'service'

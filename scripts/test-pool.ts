@@ -3,6 +3,7 @@ import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
+import { fileURLToPath } from 'node:url'
 import { readStolenMs } from './processor-time.ts'
 
 /**
@@ -16,7 +17,7 @@ type Environment = Promise<NodeJS.ProcessEnv>
 const testTimeoutMs = 300_000
 /** A file that takes longer than this hangs: its tests have deadlines of their own. */
 const fileTimeoutMs = 900_000
-const root = new URL('../', import.meta.url).pathname
+const root = fileURLToPath(new URL('../', import.meta.url))
 /** Programs that each test process loads first, in this order. */
 const preloads = ['test-context', 'test-process']
 

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { freemem, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { dataRoot } from '../acceptance/support/data-root.ts'
 import { installPackages, installPackagesMeanwhile } from '../acceptance/support/install-packages.ts'
 import { startService } from '../acceptance/support/start-service.ts'
@@ -81,7 +82,7 @@ const longest = [
 ].map((name) => `${name}.test.ts`)
 
 /** Hundreds of processes load the same modules: with this cache Node compiles each module once. */
-const compileCache = new URL('../node_modules/.cache/tests', import.meta.url).pathname
+const compileCache = fileURLToPath(new URL('../node_modules/.cache/tests', import.meta.url))
 const baseEnv = { ...process.env, NODE_COMPILE_CACHE: compileCache }
 
 /** Settings of the service that tests share. */
@@ -233,7 +234,7 @@ async function openExternalEnvironment(env: NodeJS.ProcessEnv): Promise<NodeJS.P
  * Builds in a process of its own, because vite would set NODE_ENV to production for the tests and what they install.
  */
 function buildConsole() {
-  const program = new URL('build-console.ts', import.meta.url).pathname
+  const program = fileURLToPath(new URL('build-console.ts', import.meta.url))
   const { status } = spawnSync(process.execPath, [program], { stdio: 'inherit' })
   if (status !== 0) throw new Error('The console could not be built.')
 }

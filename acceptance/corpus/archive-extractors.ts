@@ -1,6 +1,7 @@
+import { fileURLToPath } from 'node:url'
 import type { Extractor } from './form.ts'
 
-const readers = new URL('readers.py', import.meta.url).pathname
+const readers = fileURLToPath(new URL('readers.py', import.meta.url))
 
 /** Options of 7-Zip that let it run without questions. */
 const sevenZip = ['x', '-y', '-p', '-bd', '-bso0', '-bse0']

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { deflateSync } from 'node:zlib'
 import type { Form } from './form.ts'
 import { attach, breakLines, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
@@ -7,7 +8,7 @@ import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
 
 const cmsForm = formsOf({ family: 'cms', needs: ['openssl'], extractors: ['openssl cms', 'munpack and openssl'] })
 
-const certificates = new URL('../support/certificates/', import.meta.url).pathname
+const certificates = fileURLToPath(new URL('../support/certificates/', import.meta.url))
 const certificate = join(certificates, 'first.crt')
 const signer = ['-signer', certificate, '-inkey', join(certificates, 'first.key'), '-nosmimecap']
 const key = '00112233445566778899aabbccddeeff'

@@ -1,6 +1,7 @@
+import { fileURLToPath } from 'node:url'
 import type { Extractor } from './form.ts'
 
-const readers = new URL('content-readers.py', import.meta.url).pathname
+const readers = fileURLToPath(new URL('content-readers.py', import.meta.url))
 
 const special = (name: string, program: string, args: Extractor['args'], more: Partial<Extractor> = {}): Extractor => ({
   name,
@@ -20,7 +21,7 @@ const toRaw = 'qemu-img convert -O raw "$0" raw.img'
 
 const others = 'for f in ./*; do 7z x -y -bd "$f"; tnef "$f"; unar -q -f -D "$f"; done'
 
-const certificate = new URL('../support/certificates/first.crt', import.meta.url).pathname
+const certificate = fileURLToPath(new URL('../support/certificates/first.crt', import.meta.url))
 
 /** Reads CMS in each encoding. The certificate is given, because not every signed form holds it. */
 const verifyCms = (file: string) =>

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { readCodeBlocks } from '../support/code-blocks.ts'
 import { findUndeclared, toSteps } from '../support/document-commands.ts'
 import { exceptions, findException } from '../support/document-exceptions.ts'
 import { runners } from '../support/document-runners.ts'
 import { alreadyTested } from '../support/scanning.ts'
 
-const repository = new URL('../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../', import.meta.url))
 /** Decisions tell what was so when they were made. */
 const documents = [
   'README.md',

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { alreadyTested } from '../support/scanning.ts'
 
-const repository = new URL('../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../', import.meta.url))
 const documents = [
   ...readdirSync(repository).filter((name) => name.endsWith('.md')),
   ...['docs', 'bench', 'packages/client']

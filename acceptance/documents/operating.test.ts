@@ -3,6 +3,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSyn
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
 import { joinTestS3, lacksTestS3, type TestS3 } from '../../scripts/test-s3.ts'
@@ -21,7 +22,7 @@ import { getSharedService } from '../support/shared-service.ts'
 import { makeCaller, toId } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-const repository = new URL('../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../', import.meta.url))
 const dir = makeReadersDirectory()
 const inDir = (name: string) => join(dir, name)
 const assay = 'npm run --silent assay --'

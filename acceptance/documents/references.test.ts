@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { eicar, newZip } from '../support/archives.ts'
 import { readCodeBlocks } from '../support/code-blocks.ts'
 import { makeAdmin } from '../support/console.ts'
@@ -22,7 +23,7 @@ import { waitUntil } from '../support/wait-until.ts'
 type Created = { id: string; api_key: string }
 type Delivery = { id: string; scan_id: string }
 
-const pictures = new URL('../support/pictures/', import.meta.url).pathname
+const pictures = fileURLToPath(new URL('../support/pictures/', import.meta.url))
 const dir = makeReadersDirectory()
 const inDir = (name: string) => join(dir, name)
 const port = await findFreePort()

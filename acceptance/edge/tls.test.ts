@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import { connect, type TLSSocket } from 'node:tls'
+import { fileURLToPath } from 'node:url'
 import { openRaw, sendRaw } from '../support/raw-socket.ts'
 import { runProgram } from '../support/run-program.ts'
 import { type Service, startService } from '../support/start-service.ts'
@@ -143,7 +144,7 @@ test('a certificate that cannot be used is logged, and the previous one stays in
 })
 
 test('a service whose certificate cannot be used starts nothing, and prints no stack trace', async () => {
-  const inFixtures = (name: string) => new URL(name, certificates).pathname
+  const inFixtures = (name: string) => fileURLToPath(new URL(name, certificates))
   for (const cert of [join(folder, 'missing.pem'), inFixtures('first.crt')]) {
     const settings = { ASSAY_TLS_CERT: cert, ASSAY_TLS_KEY: inFixtures('second.key'), ASSAY_PORT: '0' }
     const { code, err } = await runProgram({ ASSAY_DATA_DIR: join(folder, 'data'), ...settings }, 'serve')

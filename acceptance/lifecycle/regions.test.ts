@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { DownloadCredential } from '@assay/contract/admin'
 import { openTestPostgres } from '../../scripts/test-postgres.ts'
@@ -20,7 +21,7 @@ type Created = { id: string; api_key: string }
 type Key = { id: string; account_id: string }
 
 const skip = alreadyTested
-const repository = new URL('../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../', import.meta.url))
 const sameKey = { ASSAY_MASTER_KEY: 'a'.repeat(64) }
 const adminToken = 'token-of-the-operator-of-the-satellite'
 let databases: Awaited<ReturnType<typeof openTestPostgres>>[] = []

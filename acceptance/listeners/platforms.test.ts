@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { eicar, newEncryptedDocx } from '../support/archives.ts'
 import { readCodeBlocks } from '../support/code-blocks.ts'
 import { type DebianPrograms, fetchDebianPrograms, openDebianPrograms } from '../support/debian-programs.ts'
@@ -147,7 +148,7 @@ api_key = "${listenerKey}"\non_failure = "found"\n`
 describe('the script for Matrix Content Scanner and Seafile', { skip: isSkipped }, () => {
   const document = 'docs/platforms.md'
   const [script] = readCodeBlocks(document).filter(getTaker(document, import.meta.filename))
-  const cli = new URL('../../packages/cli/src/main.ts', import.meta.url).pathname
+  const cli = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
 
   test('exits with 0 for clean content only', async (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'assay-script-'))

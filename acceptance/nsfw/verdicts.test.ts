@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { headers } from '@assay/contract'
 import { images } from '../support/forms.ts'
 import { sendTo } from '../support/http.ts'
@@ -11,7 +12,7 @@ import { getSharedService } from '../support/shared-service.ts'
 
 const service = getSharedService()
 const readPicture = (name: string) => readFileSync(new URL(`../support/pictures/${name}`, import.meta.url))
-const cardPath = (label: string) => new URL(`../../docs/test-images/${label}.png`, import.meta.url).pathname
+const cardPath = (label: string) => fileURLToPath(new URL(`../../docs/test-images/${label}.png`, import.meta.url))
 const readCard = (label: string) => readFileSync(cardPath(label))
 
 describe('the verdict on a picture', () => {

@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type DebianRoot, openDebianRoot } from '../../scripts/debian-root.ts'
 import { dataRoot } from './data-root.ts'
 
@@ -21,7 +22,7 @@ export type DebianPrograms = DebianRoot & {
   shared: string
 }
 
-const cache = new URL('../../node_modules/.cache/debian-programs', import.meta.url).pathname
+const cache = fileURLToPath(new URL('../../node_modules/.cache/debian-programs', import.meta.url))
 
 /**
  * Downloads packages with what they depend on and unpacks them into a directory, without installing them: this machine

@@ -1,12 +1,13 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { dataRoot } from './data-root.ts'
 import { findFreePort } from './free-port.ts'
 import { findProcesses } from './processes.ts'
 import { waitUntil } from './wait-until.ts'
 
-const repository = new URL('../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../', import.meta.url))
 const nobody = 65534
 
 /**
@@ -16,7 +17,8 @@ const nobody = 65534
  */
 export async function openNewcomer() {
   const home = mkdtempSync(join(dataRoot, 'assay-newcomer-'))
-  const clone = join(home, 'assay')
+  // Every path of the program has a blank and a letter beyond ASCII, as in some home directories.
+  const clone = join(home, 'Prüfung von Dateien', 'assay')
   copyRepository(clone)
   const user = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}
   if (user.uid !== undefined) execFileSync('chown', ['-R', `${user.uid}:${user.gid}`, home])

@@ -1,8 +1,9 @@
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { dataRoot } from './data-root.ts'
 
-const repository = new URL('../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Makes a directory with the parts of the repository that documents use, in which their commands may write files. */
 export function makeReadersDirectory(): string {

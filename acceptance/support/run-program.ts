@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { runShared } from './shared-commands.ts'
 
 /** Path of the operator's program, as users start it. */
-export const programFile = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+export const programFile = fileURLToPath(new URL('../../packages/server/src/main.ts', import.meta.url))
 
 /**
  * Path of the program for a command. `npm test` has joined its modules (scripts/bundle-program.ts): loading them one by

@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import type { CommandMessage } from './command-process.ts'
 import type { Run } from './run-program.ts'
 
@@ -29,7 +30,7 @@ type CommandProcess = { isBusy: boolean; run(message: CommandMessage): Promise<R
 /** Starts the process of command-process.ts, which ends with this one. */
 function openCommandProcess(mainFile: string): CommandProcess {
   const mark = `<${randomUUID()}>`
-  const program = new URL('command-process.ts', import.meta.url).pathname
+  const program = fileURLToPath(new URL('command-process.ts', import.meta.url))
   const child = fork(program, [mainFile, mark], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'], execArgv: [] })
   let [out, err] = ['', '']
   let finish: (run: Run) => void = () => {}

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Installation, openInstallation } from '../support/chaos-installation.ts'
 import { maskVariables, readCodeBlocks } from '../support/code-blocks.ts'
@@ -20,7 +21,7 @@ import { makeOperate } from '../support/start-service.ts'
 import { makeCaller, toId, toResult } from '../support/submitting.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-const repository = new URL('../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../', import.meta.url))
 const free = { ASSAY_PORT: '0', ASSAY_METRICS_PORT: '0' }
 const apiKey = 'test-mode-test-key'
 const secret = `whsec_${randomBytes(32).toString('base64')}`

@@ -4,8 +4,9 @@ import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 
-const ownRoot = new URL('../../', import.meta.url).pathname
+const ownRoot = fileURLToPath(new URL('../../', import.meta.url))
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const startTimeoutMs = 60_000
 const apiKey = 'assay-bench-key-0123456789abcdef'
@@ -67,7 +68,7 @@ export function openChildren() {
     },
     /** Starts a program of this folder that writes `{"url": ...}` when it is ready. */
     async startServer(file: URL, args: string[], log: 'inherit' | 'ignore' = 'inherit'): Promise<Server> {
-      const child = spawn(process.execPath, [file.pathname, ...args], { stdio: ['ignore', 'pipe', log] })
+      const child = spawn(process.execPath, [fileURLToPath(file), ...args], { stdio: ['ignore', 'pipe', log] })
       children.push(child)
       return { url: await readUrl(child), pid: child.pid ?? 0 }
     },
@@ -75,7 +76,7 @@ export function openChildren() {
     startWorker<Job extends object, Result extends object>(file: URL, args: string[] = []) {
       const child = fork(file, args, { execArgv: [] })
       children.push(child)
-      const ended = once(child, 'exit').then(() => [{ error: `${file.pathname} ended` }] as const)
+      const ended = once(child, 'exit').then(() => [{ error: `${fileURLToPath(file)} ended` }] as const)
       return {
         pid: child.pid ?? 0,
         async run<T extends Result>(job: Job): Promise<T> {

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { openChildren, type Service, sum, watchCores, whenIdle } from './children.ts'
 import { newContent } from './malware-content.ts'
 import type { UploadJob, UploadResult } from './malware-load.ts'
@@ -9,7 +10,7 @@ import { listTree, readCpuSeconds, readEndedSeconds } from './processes.ts'
 import type { Row } from './results.ts'
 
 const [files, bytes, parallel, passes] = [2000, 1024, 16, 4]
-const packages = new URL('../../packages/', import.meta.url).pathname
+const packages = fileURLToPath(new URL('../../packages/', import.meta.url))
 
 /** `assay-scan` on a tree of small files, from start to end, against bare uploads at the same parallelism. */
 export async function benchCli(): Promise<Row[]> {

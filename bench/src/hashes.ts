@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
 import { openEmbedded } from '../../packages/server/src/database/embedded/open-embedded.ts'
 import { makeHashListStore } from '../../packages/server/src/database/hash-list-store.ts'
@@ -20,7 +21,7 @@ import { openArchive } from './stored-archive.ts'
 const size = Number(process.env.ASSAY_BENCH_HASHES ?? 5_000_000)
 const results = Number(process.env.ASSAY_BENCH_RESULTS ?? 100_000)
 const lookups = 20_000
-const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+const main = fileURLToPath(new URL('../../packages/server/src/main.ts', import.meta.url))
 const megabyte = 1024 * 1024
 
 /** Import and lookup of a list of 5 million hashes, its comparison with stored results, and the cost of storing one. */

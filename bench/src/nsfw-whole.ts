@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-const main = new URL('../../packages/server/src/main.ts', import.meta.url).pathname
+const main = fileURLToPath(new URL('../../packages/server/src/main.ts', import.meta.url))
 const picturesAtOnce = 50
 
 /** Scores (clean, pornography, sexy) by Assay from files, with the same model as nsfwjs. */

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { startService } from '../../acceptance/support/start-service.ts'
 import { measureGet } from './load.ts'
 import type { Row } from './results.ts'
@@ -40,7 +41,7 @@ export async function benchPing(): Promise<Row[]> {
 }
 
 async function startBare() {
-  const file = new URL('./bare-fastify.ts', import.meta.url).pathname
+  const file = fileURLToPath(new URL('./bare-fastify.ts', import.meta.url))
   const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [text] = (await once(child.stdout, 'data')) as [Buffer]
   const { url } = JSON.parse(text.toString()) as { url: string }

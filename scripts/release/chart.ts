@@ -1,12 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
 import { pack } from './pack.ts'
 
 const chartDir = 'packaging/helm'
 const manifestDir = 'packaging/kubernetes'
-const renderer = new URL('render-chart.go', import.meta.url).pathname
+const renderer = fileURLToPath(new URL('render-chart.go', import.meta.url))
 export type Manifest = { apiVersion: string; kind: string; metadata: { name: string }; spec?: Record<string, unknown> }
 
 export const toChartName = (version: string) => `assay-${version}.tgz`

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { imageFormats, maxContentBytes, maxFileNameLength } from '@assay/contract'
 import { alreadyTested } from '../../../acceptance/support/scanning.ts'
 import { getSharedService } from '../../../acceptance/support/shared-service.ts'
@@ -12,7 +13,7 @@ import { imageExtensions, limits, maxNameLength } from '../src/scanning/limits.t
 import { testPipelines } from './pipeline-rules.ts'
 import { newEnv } from './run-cli.ts'
 
-const packages = new URL('../../', import.meta.url).pathname
+const packages = fileURLToPath(new URL('../../', import.meta.url))
 const service = getSharedService()
 
 test('the limits equal those of the contract', () => {

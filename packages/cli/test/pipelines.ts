@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 
-const packaging = new URL('../../../packaging/', import.meta.url).pathname
+const packaging = fileURLToPath(new URL('../../../packaging/', import.meta.url))
 
 type Action = {
   name: string

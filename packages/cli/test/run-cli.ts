@@ -3,12 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { openFakeServer } from '../../client/test/fake-server.ts'
 
-export const mainFile = new URL('../src/main.ts', import.meta.url).pathname
+export const mainFile = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
 /** Compiling the sources for every run would take most of the time. */
-const cacheDir = new URL('../../../node_modules/.cache/assay-cli', import.meta.url).pathname
+const cacheDir = fileURLToPath(new URL('../../../node_modules/.cache/assay-cli', import.meta.url))
 
 export type CliResult = { code: number | null; out: string; err: string }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { copyFileSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { eicar } from '../../../acceptance/support/archives.ts'
 import { openReceiver } from '../../../acceptance/support/receiver.ts'
 import { lacksClamAv } from '../../../acceptance/support/scanning.ts'
@@ -12,7 +13,7 @@ import { newEnv, openDir, openFakeCli, runCli } from './run-cli.ts'
 
 const service = getSharedService()
 const lacking = await lacksClamAv(service.url)
-const card = new URL('../../../docs/test-images/pornography.png', import.meta.url).pathname
+const card = fileURLToPath(new URL('../../../docs/test-images/pornography.png', import.meta.url))
 const origin = process.env.ASSAY_TEST_ORIGIN ?? ''
 
 describe('assay-scan with the real service', () => {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { maxContentBytes } from '@assay/contract'
 import { alreadyTested } from '../../../acceptance/support/scanning.ts'
@@ -11,7 +12,7 @@ import { buildClient } from './build-client.ts'
 import { openSink } from './sink.ts'
 
 const maxBytes = 120 * 1024 * 1024
-const program = new URL('upload-once.mjs', import.meta.url).pathname
+const program = fileURLToPath(new URL('upload-once.mjs', import.meta.url))
 
 test('the largest file is sent in under 120 MB of memory, with progress to its last byte', {
   skip: alreadyTested,

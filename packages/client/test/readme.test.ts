@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { eicar } from '../../../acceptance/support/archives.ts'
 import { readCodeBlocks } from '../../../acceptance/support/code-blocks.ts'
@@ -16,7 +16,7 @@ import { findUnusedUrl } from './fake-server.ts'
 const service = getSharedService()
 const blocks = readCodeBlocks('packages/client/README.md').filter(({ language }) => language === 'js')
 const [first, background, errors, fastify, express, next, workers, anywhere] = blocks.map(({ text }) => text)
-const modules = new URL('../../../node_modules/', import.meta.url).pathname
+const modules = fileURLToPath(new URL('../../../node_modules/', import.meta.url))
 const secret = 'whsec_WUOMk48YN/5jO/ak8ocbDIcUsz0hhfn4n9FTGWsRPd8='
 
 describe('the examples in the README', { skip: alreadyTested }, async () => {

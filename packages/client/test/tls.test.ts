@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { newClient } from '@assay/client'
 import { alreadyTested } from '../../../acceptance/support/scanning.ts'
@@ -11,7 +12,7 @@ import { buildClient } from './build-client.ts'
 import { openSink } from './sink.ts'
 
 const openssl = 'openssl'
-const program = new URL('upload-once.mjs', import.meta.url).pathname
+const program = fileURLToPath(new URL('upload-once.mjs', import.meta.url))
 const bytes = 20 * 1024 * 1024
 
 test('a file is sent over https only if the certificate is trusted', { skip: alreadyTested }, async (t) => {

@@ -41,6 +41,17 @@ test('only listed files of the server read the clock of the machine: all others 
   assert.deepEqual(found.toSorted(), readsMachineClock)
 })
 
+test('no file takes the path of a URL for the path of a file: in an URL, blanks and letters beyond ASCII are encoded', () => {
+  const files = readdirSync(repository, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => /\.(ts|cjs|js)$/.test(path) && !/(^|\/)(node_modules|dist|built)\//.test(path),
+  )
+  assert.ok(files.includes('packages/server/src/main.ts'))
+  assert.deepEqual(
+    files.filter((path) => /import\.meta\.url\)\.pathname/.test(readText(path))),
+    [],
+  )
+})
+
 test('commands start without the packages that only the service needs', () => {
   const loaded = new Set<string>()
   const load = (path: string) => {

@@ -5,10 +5,11 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { readRun, runShared } from '../../../acceptance/support/shared-commands.ts'
 import { waitUntil } from '../../../acceptance/support/wait-until.ts'
 
-const support = new URL('../../../acceptance/support/', import.meta.url).pathname
+const support = fileURLToPath(new URL('../../../acceptance/support/', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'assay-shared-commands-'))
 after(() => rmSync(dir, { recursive: true }))
 

@@ -15,11 +15,12 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { codeCacheSuffix } from '../../../scripts/bundle-loader.ts'
 import { writeBundle } from '../../../scripts/bundle-program.ts'
 import { groupFiles } from '../../../scripts/test-files.ts'
 
-const repository = new URL('../../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../../', import.meta.url))
 const dir = mkdtempSync(join(tmpdir(), 'assay-test-runner-'))
 after(() => rmSync(dir, { recursive: true }))
 

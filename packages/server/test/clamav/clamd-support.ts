@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { type OwnClamdOptions, openOwnClamd } from '../../src/engines/clamav/open-own-clamd.ts'
 import { silentLog } from '../support/silent-log.ts'
 
-const shipped = new URL('../../signatures', import.meta.url).pathname
+const shipped = fileURLToPath(new URL('../../signatures', import.meta.url))
 
 /** The reason to skip tests that need the real clamd, or false. */
 export const whyNoClamd: string | false =

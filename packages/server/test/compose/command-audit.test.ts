@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { runShared } from '../../../../acceptance/support/shared-commands.ts'
 import { makeProgram } from '../../src/commands/program.ts'
@@ -11,7 +12,7 @@ import { makeVit, writeModel } from '../nsfw/own-model-samples.ts'
 import { testMasterKeyText } from '../support/test-sealer.ts'
 import { openDeliveries, type TestDeliveries } from '../webhooks/deliveries.ts'
 
-const program = new URL('../../src/main.ts', import.meta.url).pathname
+const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const url = 'https://receiver.example.com/in?token=hush'
 const dir = mkdtempSync(join(tmpdir(), 'assay-command-audit-'))
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { findProcesses, killAll } from '../../../../acceptance/support/processes.ts'
 import { openStores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
@@ -41,7 +42,7 @@ test('kill -9 of service and database under load loses no acknowledged charge an
 
 /** Returns the ids that were acknowledged before everything was killed in mid-flight. */
 async function chargeAndKill(dataDir: string, atLeast: number): Promise<string[]> {
-  const script = new URL('../support/charge-loop.ts', import.meta.url).pathname
+  const script = fileURLToPath(new URL('../support/charge-loop.ts', import.meta.url))
   const child = spawn(process.execPath, [script], {
     env: { ...process.env, ASSAY_DATABASE_URL: '', ASSAY_DATA_DIR: dataDir },
     stdio: ['ignore', 'pipe', 'inherit'],

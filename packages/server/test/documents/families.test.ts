@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { containerFormatNames } from '../../src/domain/content/container-formats.ts'
 import { maxUnpackedBytes } from '../../src/domain/ports/engines.ts'
 import { readers } from '../../src/engines/unpack/child/readers.ts'
 
-const repository = new URL('../../../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../../../', import.meta.url))
 const readText = (path: string) => readFileSync(join(repository, path), 'utf8')
 const [, section = ''] = /^## Containers and readings\n([\s\S]*?)^## /m.exec(readText('docs/verdicts.md')) ?? []
 const rows = section

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 
-const repository = new URL('../../../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../../../', import.meta.url))
 
 /** Messages of Node, npm packages and PostgreSQL. */
 const foreign = ['connect ECONNREFUSED', 'password authentication failed for user', 'Unknown file extension ".ts"']

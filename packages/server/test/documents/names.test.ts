@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { readCodeBlocks } from '../../../../acceptance/support/code-blocks.ts'
 import { makeProgram } from '../../src/commands/program.ts'
 import { settingDefinitions } from '../../src/config/settings.ts'
 
-const repository = new URL('../../../../', import.meta.url).pathname
+const repository = fileURLToPath(new URL('../../../../', import.meta.url))
 const read = (path: string) => readFileSync(join(repository, path), 'utf8')
 /** Decisions and the list of changes tell what was so at their time. */
 const documents = [

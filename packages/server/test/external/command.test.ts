@@ -257,7 +257,7 @@ describe('a command', { skip: faults }, () => {
     skip: !existsSync(clamscan) && 'clamscan is not installed',
   }, async () => {
     const database = join(dir, 'database')
-    cpSync(new URL('../../signatures/assay.ndb', import.meta.url).pathname, join(database, 'assay.ndb'))
+    cpSync(fileURLToPath(new URL('../../signatures/assay.ndb', import.meta.url)), join(database, 'assay.ndb'))
     const base = {
       program: clamscan,
       reads: [database],

@@ -2,10 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { maxUnpackedBytes } from '../../src/domain/ports/engines.ts'
 
 /** The shipped signatures, which clamd loads. */
-export const signaturesDir = new URL('../../signatures/', import.meta.url).pathname
+export const signaturesDir = fileURLToPath(new URL('../../signatures/', import.meta.url))
 
 const program = 'clamscan'
 

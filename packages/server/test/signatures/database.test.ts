@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { callClamscan, needsClamscan, runClamscan, scanFiles, signaturesDir } from './clamscan.ts'
 
 const read = (extension: string) =>
@@ -32,7 +33,7 @@ test(
 )
 
 test('the files of this repository are clean', needsClamscan, () => {
-  const root = new URL('../../../../', import.meta.url).pathname
+  const root = fileURLToPath(new URL('../../../../', import.meta.url))
   const files = listFiles(root)
   const dir = mkdtempSync(join(tmpdir(), 'assay-signatures-'))
   try {

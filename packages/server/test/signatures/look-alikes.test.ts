@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { needsClamscan, scanFiles } from './clamscan.ts'
 
 interface LookAlike {
@@ -10,7 +11,7 @@ interface LookAlike {
   text: string
 }
 
-const dir = new URL('./look-alikes/', import.meta.url).pathname
+const dir = fileURLToPath(new URL('./look-alikes/', import.meta.url))
 
 /** The entries of all files whose name begins with the prefix, by a file name of their own. */
 function readEntries(prefix: string): { file: string; className: string; content: Uint8Array }[] {

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 /** Path is relative to the package's `src`; imports of packages keep their name. */
 export type SourceFile = { path: string; lines: number; imports: string[] }
 
-const packages = new URL('../../../', import.meta.url).pathname
+const packages = fileURLToPath(new URL('../../../', import.meta.url))
 const maxLines = 300
 
 /** Folders of the server, and which of our own folders and packages each may import. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import type { Run } from '../../../../acceptance/support/run-program.ts'
 import { runShared } from '../../../../acceptance/support/shared-commands.ts'
 import { makeDeliver } from '../../src/domain/webhooks/deliver.ts'
@@ -10,7 +11,7 @@ import { testMasterKeyText } from '../support/test-sealer.ts'
 import { openDeliveries, type TestDeliveries } from './deliveries.ts'
 import { newLoopbackSender, openReceiver } from './receivers.ts'
 
-const program = new URL('../../src/main.ts', import.meta.url).pathname
+const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const nobody = '00000000-0000-4000-8000-000000000000'
 const fiveDaysMs = 5 * 24 * 3_600_000
 
