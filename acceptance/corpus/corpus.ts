@@ -8,6 +8,7 @@ import { frameForms } from './frame-forms.ts'
 import { hostForms } from './host-forms.ts'
 import { imageForms } from './image-forms.ts'
 import { nestedForms } from './nested-forms.ts'
+import { oddStreamForms } from './odd-stream-forms.ts'
 import { programForms } from './program-forms.ts'
 import { streamForms } from './stream-forms.ts'
 import { tarForms } from './tar-forms.ts'
@@ -24,6 +25,7 @@ export const forms: Form[] = [
   ...tarForms,
   ...streamForms,
   ...frameForms,
+  ...oddStreamForms,
   ...archiveForms,
   ...hostForms,
   ...imageForms,

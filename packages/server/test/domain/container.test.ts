@@ -32,6 +32,11 @@ test('what is no container is known at once', () => {
     '\x1a\x02A line of text that is no name',
     '\x00\x00\x00{ text of some length',
     'hello -lh5- '.repeat(900),
+    // Words that are signatures.
+    ...['StuffIt', 'TAPE', 'AA01', 'AEA1', 'Blink', 'CRUSH', 'DMS!', 'GCAX'].map((word) => `${word} and other words`),
+    ': a colon',
+    ':03000000010203F6',
+    ':03000000010203F8\r\n',
   ]
   for (const text of others) assert.equal(findKnownDoubts(newContent(Buffer.from(text, 'latin1'))), undefined, text)
 })
@@ -85,6 +90,26 @@ describe('formats are told from the head', () => {
     ['lz4', '\x04\x22\x4d\x18', 'lz4', 'UnsupportedContainer'],
     ['lzip', 'LZIP\x01', 'lzip', 'UnsupportedContainer'],
     ['ace', '       **ACE**', 'ace', 'UnsupportedContainer'],
+    ['gzip 0.5', '\x1f\x9e\x08\x00', 'gzip'],
+    ['pbzx', 'pbzx\x00\x00\x00\x00\x01\x00\x00\x00', 'pbzx'],
+    ['Intel HEX', ':03000000010203F7\r\n:00000001FF\r\n', 'intel-hex'],
+    ['a help file of Visual Studio', 'ITOLITLS\x01\x00\x00\x00', 'hxs'],
+    ['a super partition', Buffer.concat([Buffer.alloc(4096), Buffer.from('gDla4\0\0\0')]), 'android-super'],
+    ['compress -H', '\x1f\xa0\x00', 'compress-lzh', 'UnsupportedContainer'],
+    ['zstd 0.7', '\x27\xb5\x2f\xfd', 'old-zstd', 'UnsupportedContainer'],
+    ['zstd 0.1', '\x1e\xb5\x2f\xfd', 'old-zstd', 'UnsupportedContainer'],
+    ['lizard', '\x06\x22\x4d\x18', 'lizard', 'UnsupportedContainer'],
+    ['Apple Archive', 'AA01\x3c\x00TYP1', 'apple-archive', 'UnsupportedContainer'],
+    ['compressed Apple Archive', 'pbze\x00\x00', 'apple-archive', 'UnsupportedContainer'],
+    ['flatpak', 'flatpak\x00\x01\x00\x89\xe5', 'flatpak', 'UnsupportedContainer'],
+    ['ZIM', 'ZIM\x04\x06\x00', 'zim', 'UnsupportedContainer'],
+    ['PMarc', '  -pm2-', 'pmarc', 'UnsupportedContainer'],
+    ['StuffIt 5', 'StuffIt (c)1997-2002 Aladdin Systems, Inc.\r\n\x1a\x00', 'stuffit', 'UnsupportedContainer'],
+    ['StuffIt X', 'StuffIt!\x00', 'stuffit', 'UnsupportedContainer'],
+    ['a disk of the Amiga', 'DOS\x01\x00\x00', 'amiga-disk', 'UnsupportedContainer'],
+    ['UC2', 'UC2\x1a\x00', 'old-archive', 'UnsupportedContainer'],
+    ['DMS', 'DMS!\x00\x00', 'old-archive', 'UnsupportedContainer'],
+    ['JAR of ARJ', `${'\x01'.repeat(14)}\x1aJar\x1b\x00`, 'old-archive', 'UnsupportedContainer'],
   ]
   for (const [name, head, format, doubt] of forms) {
     test(name, async () => {

@@ -2,6 +2,7 @@ import { diskFormats } from './disk-formats.ts'
 import {
   type ContainerFormat,
   hasMagic,
+  isBinary,
   type Magic,
   magic,
   openedBy7Zip,
@@ -9,6 +10,7 @@ import {
   openedByReader,
   type Row,
 } from './format-row.ts'
+import { oldArchives } from './old-archives.ts'
 import { isTarHead } from './tar-header.ts'
 
 /** Recognises a format by the first bytes. */
@@ -57,7 +59,8 @@ const archives: Row[] = [
   openedBy7Zip('7z', '7z', magic('7z\xbc\xaf\x27\x1c')),
   openedBy7Zip('rar', 'rar', magic('Rar!\x1a\x07\x00')),
   openedBy7Zip('rar5', 'rar5', magic('Rar!\x1a\x07\x01\x00')),
-  openedByReader('gzip', undefined, magic('\x1f\x8b\x08')),
+  // The second signature is that of gzip 0.5, whose files gzip still reads.
+  openedByReader('gzip', undefined, magic('\x1f\x8b\x08'), magic('\x1f\x9e\x08')),
   { ...openedBy7Zip('bzip2', 'bzip2', magic('BZh')), confirm: isBzip2 },
   openedBy7Zip('xz', 'xz', magic('\xfd7zXZ\x00')),
   // Parallel writers begin with a skippable frame, which has one of sixteen signatures.
@@ -73,13 +76,26 @@ const archives: Row[] = [
   openedBy7Zip('xar', 'xar', magic('xar!')),
   openedBy7Zip('chm', 'chm', magic('ITSF')),
   openedBy7Zip('szdd', 'mslz', magic('SZDD\x88\xf0\x27\x33')),
+  openedBy7Zip('hxs', 'hxs', magic('ITOLITLS')),
+  { ...openedBy7Zip('intel-hex', 'ihex', magic(':')), confirm: isIntelHex },
   openedBy7Zip('ppmd', 'ppmd', magic('\x8f\xaf\xac\x84')),
-  openedByNone('lz4', magic('\x04\x22\x4d\x18'), magic('\x02\x21\x4c\x18')),
+  openedByNone('lz4', ...['\x04\x22\x4d\x18', '\x02\x21\x4c\x18', '\x03\x21\x4c\x18'].map((text) => magic(text))),
+  openedByNone('lizard', magic('\x06\x22\x4d\x18'), magic('\x05\x22\x4d\x18')),
+  // Frames of versions before 0.8, of which zstd still reads the last ones.
+  openedByNone('old-zstd', ...['\x1e', ...'\x22\x23\x24\x25\x26\x27'].map((first) => magic(`${first}\xb5\x2f\xfd`))),
+  openedByNone('compress-lzh', magic('\x1f\xa0')),
+  openedByReader('pbzx', undefined, magic('pbzx\x00')),
+  {
+    ...openedByNone('apple-archive', ...['AA01', 'YAA1', 'pbze', 'pbz4', 'pbzz', 'pbzb'].map((text) => magic(text))),
+    confirm: isBinary,
+  },
   openedByNone('lzip', magic('LZIP\x01'), magic('LZIP\x00')),
   openedByNone('lzop', magic('\x89LZO\x00\r\n\x1a\n')),
   openedByNone('pipable-wim', magic('WLPWM\x00\x00\x00')),
   openedByNone('warc', magic('WARC/0.'), magic('WARC/1.')),
   { ...openedByNone('asar', magic('\x04\x00\x00\x00')), confirm: (head) => hasMagic(head, magic('{"files":', 16)) },
+  openedByNone('flatpak', magic('flatpak\x00'), magic('xdg-app\x00')),
+  openedByNone('zim', magic('ZIM\x04')),
   openedByNone('lrzip', magic('LRZI\x00')),
   openedByNone('snappy', magic('\xff\x06\x00\x00sNaPpY')),
   openedByNone('zpaq', magic('7kSt'), magic('zPQ\x01'), magic('zPQ\x02')),
@@ -89,17 +105,17 @@ const archives: Row[] = [
   openedBy7Zip('nsis', 'nsis', magic('\xef\xbe\xad\xdeNullsoftInst', 4)),
   openedByNone('inno-setup', magic('rDlPtS\xcd\xe6\xd7\x7b\x0b\x2a')),
   { ...openedByNone('uharc', magic('UHA')), confirm: (head) => (head[3] ?? 255) < 16 },
-  openedByNone('kwaj', magic('KWAJ\x88\xf0\x27\xd1')),
+  openedByNone('kwaj', magic('KWAJ\x88\xf0\x27\xd1'), magic('SZ \x88\xf0\x27\x33\xd1')),
   openedByNone('lzfse', magic('bvx2'), magic('bvx1'), magic('bvxn'), magic('bvx-')),
-  openedByNone('installshield', magic('ISc(')),
+  openedByNone('installshield', magic('ISc('), magic('\x13\x5d\x65\x8c')),
   openedByNone('old-rar', magic('RE~^')),
   { ...openedByNone('pst', magic('!BDN')), confirm: (head) => hasMagic(head, magic('SM', 8)) },
-  openedByNone('stuffit', magic('SIT!\x00'), magic('StuffIt ')),
+  { ...openedByNone('stuffit', magic('SIT!'), magic('StuffIt')), confirm: isBinary },
   { ...openedByNone('encrypted-dmg', magic('encrcdsa')), isEncrypted: true },
   openedByNone('bzip3', magic('BZ3v1')),
   openedByNone('rzip', magic('RZIP\x02'), magic('RZIP\x01')),
   openedByNone('qpress', magic('qpress10')),
-  openedByNone('mozilla-lz4', magic('mozLz40\x00')),
+  openedByNone('mozilla-lz4', magic('mozLz40\x00'), magic('mozLz4a\x00')),
   openedByNone('mpq', magic('MPQ\x1a')),
   openedByNone('lzx', magic('LZX\x00')),
   { ...openedByNone('pack', magic('\x1f\x1e')), confirm: isPack },
@@ -117,11 +133,12 @@ const archives: Row[] = [
   openedByReader('ole', 'compound', magic('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')),
   openedByReader('tar', undefined, magic('ustar', 257)),
   { ...openedBy7Zip('lzh', 'lzh', magic('-lh', 2), magic('-lz', 2)), confirm: (head) => head[6] === 0x2d },
+  { ...openedByNone('pmarc', magic('-pm', 2)), confirm: (head) => head[6] === 0x2d },
   openedByNone('ace', magic('**ACE**', 7)),
   openedByNone('zoo', magic('\xdc\xa7\xc4\xfd', 20)),
 ]
 
-const rows = [...archives, ...diskFormats]
+const rows = [...archives, ...diskFormats, oldArchives]
 
 /** The names of all formats, for the table of docs/verdicts.md. */
 export const containerFormatNames = [...new Set(rows.map((row) => row.name))]
@@ -169,6 +186,13 @@ function isUnusualLzma(head: Buffer): boolean {
   return size === 0xffffffffffffffffn || (properties === 0x5d && isKnown && head.readUInt32LE(1) >= 4096)
 }
 
+/** A line of Intel HEX has the number of its bytes before them, and behind them what makes their sum zero. */
+function isIntelHex(head: Buffer): boolean {
+  const digits = /^:((?:[\da-f]{2}){5,260})\r?\n/i.exec(head.toString('latin1', 0, 524))?.[1] ?? ''
+  const bytes = Buffer.from(digits, 'hex')
+  return bytes.length === (bytes[0] ?? 0) + 5 && bytes.reduce((sum, byte) => sum + byte, 0) % 256 === 0
+}
+
 /** The signature of ARJ has two bytes only, so the length of the header and the type of its main record are checked. */
 function isArj(head: Buffer): boolean {
   if (head.length < 12) return false
@@ -186,7 +210,8 @@ function isPack(head: Buffer): boolean {
 function isArc(head: Buffer): boolean {
   const method = head[1] ?? 0
   const nameEnd = head.indexOf(0, 2)
-  if (method < 2 || method > 11 || nameEnd < 3 || nameEnd > 14 || head.length < 29) return false
+  // Spark sets the highest bit of the method.
+  if ((method & 0x7f) < 2 || (method & 0x7f) > 11 || nameEnd < 3 || nameEnd > 14 || head.length < 29) return false
   const isName = head.subarray(2, nameEnd).every((byte) => byte > 0x20 && byte < 0x7f)
   const packedBytes = head.readUInt32LE(15)
   return isName && packedBytes < 2 ** 31 && packedBytes <= head.readUInt32LE(25) + 1024

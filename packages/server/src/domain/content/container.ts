@@ -6,6 +6,7 @@ import { isDocument } from './document-formats.ts'
 import { isEncrypted } from './encrypted-formats.ts'
 import { isLzmaStream } from './lzma-head.ts'
 import { countSkippedBytes } from './skipped-formats.ts'
+import { findWideText } from './wide-text.ts'
 import { isZlibHead } from './zlib-head.ts'
 
 /**
@@ -18,7 +19,8 @@ export const canHoldContent = (head: Buffer): boolean =>
   isDocument(head) ||
   countSkippedBytes(head) !== undefined ||
   isZlibHead(head) ||
-  isLzmaStream(head)
+  isLzmaStream(head) ||
+  findWideText(head) !== undefined
 
 /** As `canHoldContent`. The answer is kept with the content, because every scan asks three times. */
 export function mayHoldContent(content: Content): boolean {

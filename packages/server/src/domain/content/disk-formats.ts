@@ -33,6 +33,7 @@ export const diskFormats: DiskRow[] = [
   file(openedBy7Zip('qcow2', 'qcow', magic('QFI\xfb\x00\x00\x00'))),
   file(openedBy7Zip('android-sparse', 'sparse', magic('\x3a\xff\x26\xed\x01\x00'))),
   file(openedBy7Zip('vdi', 'vdi', magic('\x7f\x10\xda\xbe', 64))),
+  file(openedBy7Zip('android-super', 'lp', magic('gDla\x34\x00\x00\x00', 4096))),
   file(openedByNone('qed', magic('QED\x00'))),
   file(openedByNone('parallels', magic('WithoutFreeSpace'), magic('WithouFreSpacExt'))),
   // The text names the files that hold the disk; only one of them, or none, was sent.
@@ -59,6 +60,7 @@ export const diskFormats: DiskRow[] = [
   file(openedByNone('bfs', magic('\xce\xfa\xad\x1b'))),
   file(openedByNone('ubi', magic('UBI#\x01'), magic('\x31\x18\x10\x06'))),
   file(openedByNone('jffs2', magic('\x85\x19\x01\xe0'), magic('\x85\x19\x02\xe0'), magic('\x85\x19\x03\x20'))),
+  image(openedByNone('amiga-disk', ...'\x00\x01\x02\x03\x04\x05\x06\x07'.split('').map((kind) => magic(`DOS${kind}`)))),
   image(openedByNone('xfs', magic('XFSB')), (head) => isBlockSize(readBE(head, 4, 4))),
   image(openedBy7Zip('udf', 'udf', ...[1, 2, 3, 4].map((sector) => magic('BEA01', 32_769 + 2048 * sector))), isUdf),
   image(openedBy7Zip('udf', 'udf', magic('BEA01', 32_769))),

@@ -1,3 +1,5 @@
+import { isBinary } from './format-row.ts'
+
 /** Whether the head is that of a format whose content nobody can read without a password or a key. */
 export function isEncrypted(head: Buffer): boolean {
   const marks = marksByFirstByte[head[0] ?? 0]
@@ -32,6 +34,8 @@ const marks: Mark[] = [
   mark('\x03\xd9\xa2\x9a\x67\xfb\x4b\xb5'),
   // AxCrypt.
   mark('\xc0\xb9\x07\x2e\x4f\x93\xf1\x46\xa0\x15\x79\x2c\xa1\xd9\xe8\x21'),
+  // Apple Archive, encrypted.
+  { ...mark('AEA1'), confirm: isBinary },
   mark('VimCrypt~'),
   mark('scrypt\x00'),
   { ...mark('ANDROID BACKUP\n'), confirm: isEncryptedBackup },

@@ -18,6 +18,9 @@ export const hasMagic = (head: Buffer, { at, bytes }: Magic) =>
   head.length >= at + bytes.length &&
   head.compare(bytes, 0, bytes.length, at, at + bytes.length) === 0
 
+/** Whether the head has a byte that no text has. It tells data from a text whose first word is a signature. */
+export const isBinary = (head: Buffer) => head.subarray(0, 256).some((byte) => byte < 9)
+
 export const magic = (text: string, at = 0): Magic => ({ at, bytes: Buffer.from(text, 'latin1') })
 
 /** A format that a reader of Assay reads; 7-Zip too where `unpackAs` names it. */

@@ -74,6 +74,15 @@ test('each of several strings is given', async () => {
   for (const file of files) assert.ok(hasMember(given, file))
 })
 
+test('references to line ends join the lines of base64 in XML', async () => {
+  const payload = Buffer.from(Array.from({ length: 200 }, (_, n) => (n * 37) & 255))
+  const lines = payload.toString('base64').match(/.{1,76}/g) ?? []
+  for (const joint of ['&#10;', '&#13;', '&#13;\n', '&#xA;', '&#xD;&#xA;', '&#x0d;\r\n  ']) {
+    const { given } = await tryReader(base64TextReader, `<a b="${lines.join(joint)}">`)
+    assert.ok(hasMember(given, payload), joint)
+  }
+})
+
 test('base64 that is larger than one piece of the source is whole', async () => {
   const large = Buffer.alloc(3 * 2 ** 20, payload)
   for (const content of [large.toString('base64'), large.toString('base64').replace(/.{76}/g, '$&\n')]) {

@@ -60,6 +60,31 @@ test('what stands before zeros is given as one file, and everything as one file'
   assert.deepEqual(padded.doubts, [])
 })
 
+test('parts with the signature of gzip 0.5 are read like others, and ClamAV has not seen them', async () => {
+  const old = Buffer.from(gzipSync(payload))
+  old[1] = 0x9e
+  assert.equal(findContainerFormat(old)?.name, 'gzip')
+  const { given, doubts } = await readWith(gzipReader, old)
+  assert.deepEqual(doubts, [])
+  assert.deepEqual(given, [{ path: '', bytes: payload, isSeen: false }])
+  const both = await readWith(gzipReader, Buffer.concat([gzipSync(text), old]))
+  assert.ok(both.given.some(({ bytes }) => bytes.equals(Buffer.concat([text, payload]))))
+})
+
+test('another stream behind the last part is a doubt: gzip and zstd append its content', async () => {
+  for (const stream of [
+    '1f9d90680a',
+    '1fa0000000',
+    'fd377a585a00',
+    '28b52ffd2400',
+    '04224d186440',
+    '1f1e0000004408020141',
+  ]) {
+    const { doubts } = await readWith(gzipReader, Buffer.concat([gzipSync(text), Buffer.from(stream, 'hex')]))
+    assert.deepEqual(doubts, ['UnsupportedContainer'], stream)
+  }
+})
+
 test('bytes behind the last part are not accounted for', async () => {
   const gzip = gzipSync(text)
   const { accounted, doubts } = await readWith(gzipReader, Buffer.concat([gzip, payload]))

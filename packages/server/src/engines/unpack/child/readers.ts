@@ -10,11 +10,13 @@ import { lzmaReader } from './readers/lzma.ts'
 import { mailReader } from './readers/mail.ts'
 import { oleReader } from './readers/ole.ts'
 import { openPgpReader } from './readers/openpgp.ts'
+import { pbzxReader } from './readers/pbzx.ts'
 import { pdfReader } from './readers/pdf.ts'
 import { pharReader } from './readers/phar.ts'
 import { rtfReader } from './readers/rtf.ts'
 import { skippedReader } from './readers/skipped.ts'
 import { tarReader } from './readers/tar.ts'
+import { wideTextReader } from './readers/wide-text.ts'
 import { zipReader } from './readers/zip.ts'
 import { zlibReader } from './readers/zlib.ts'
 import { zstdFramesReader } from './readers/zstd-frames.ts'
@@ -26,10 +28,12 @@ export const readers: Reader[] = [
   mailReader,
   encodedTextReader,
   base64TextReader,
+  wideTextReader,
   armourReader,
   openPgpReader,
   cmsReader,
   gzipReader,
+  pbzxReader,
   pdfReader,
   lzmaReader,
   zstdFramesReader,

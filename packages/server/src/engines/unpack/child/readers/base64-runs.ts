@@ -42,10 +42,19 @@ setKind(' \t', blank)
 setKind('\r\n', lineEnd)
 setKind('"\'`.,&\\^|;()#*', joint)
 
+const ampersand = 0x26
 const backslash = 0x5c
 const slash = 0x2f
 const lineFeed = 0x0a
+/** A line end in XML, which stands in base64 that was wrapped before it was written into a document. */
+const lineReference = /^&#(?:1[03]|x0{0,6}[ad]);/i
+const maxReferenceBytes = 16
 const isLineEscape = (byte: number) => byte === 0x6e || byte === 0x72 || byte === 0x74
+
+const isLetter = (byte: number) => {
+  const kind = kinds[byte] as number
+  return kind !== 0 && kind <= letters
+}
 
 /** Base64 characters without any others, but for escaped line ends between the parts. */
 type Chunk = Range & { parts: Range[] }
@@ -99,6 +108,8 @@ class Scanner {
   #chars = 0
   #isPadded = false
   #isEscaped = false
+  /** The place behind a reference to a line end. */
+  #referenceEnd = -1
   /** Whether only blanks, or only blanks and signs that join strings, stand between the run and this place. */
   #isBlankGap = true
   #isJointGap = true
@@ -113,8 +124,8 @@ class Scanner {
     const kind = kinds[byte] as number
     const wasEscaped = this.#isEscaped
     this.#isEscaped = byte === backslash
-    if ((wasEscaped && isLineEscape(byte)) || at < this.#prefixEnd) return
-    if (kind !== 0 && kind <= letters) {
+    if ((wasEscaped && isLineEscape(byte)) || at < this.#prefixEnd || at < this.#referenceEnd) return
+    if (isLetter(byte)) {
       if (this.#chunkStart === -1 || this.#isPadded) this.#startChunk(at)
       this.#chars++
       this.#chunkKinds |= kind
@@ -125,6 +136,7 @@ class Scanner {
       return
     }
     if (byte === backslash && this.#chunkStart !== -1 && this.#continuesBehind(at)) return
+    if (byte === ampersand && this.#takeLineReference(at)) return
     this.#endChunk(at)
     if (kind === lineEnd) this.#startLine(byte, at + 1)
     else if (kind !== blank) {
@@ -137,11 +149,26 @@ class Scanner {
   #continuesBehind(at: number): boolean {
     const [escaped = 0, next = 0] = this.#source.read(at + 1, at + 3)
     if (escaped === slash) return true
-    const nextKind = kinds[next] as number
-    if (!isLineEscape(escaped) || nextKind === 0 || nextKind > letters) return false
-    this.#parts.push({ start: this.#partStart, end: at })
-    this.#partStart = at + 2
+    if (!isLineEscape(escaped) || !isLetter(next)) return false
+    this.#startPart(at, at + 2)
     return true
+  }
+
+  /** A reference to a line end joins what stands around it. Its digits are not part of the data. */
+  #takeLineReference(at: number): boolean {
+    const reference = lineReference.exec(this.#source.read(at, at + maxReferenceBytes).toString('latin1'))?.[0]
+    if (reference === undefined) return false
+    this.#referenceEnd = at + reference.length
+    const [next = 0] = this.#source.read(this.#referenceEnd, this.#referenceEnd + 1)
+    if (this.#chunkStart !== -1 && isLetter(next)) this.#startPart(at, this.#referenceEnd)
+    else this.#endChunk(at)
+    this.#isBlankGap = false
+    return true
+  }
+
+  #startPart(end: number, start: number) {
+    this.#parts.push({ start: this.#partStart, end })
+    this.#partStart = start
   }
 
   close(end: number) {

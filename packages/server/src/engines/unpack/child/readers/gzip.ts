@@ -1,10 +1,17 @@
 import { crc32 } from 'node:zlib'
+import { findContainerFormat } from '../../../../domain/content/container-formats.ts'
+import { headBytes } from '../../../../domain/content/content.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress } from '../inflate.ts'
 import { findNonZero, type Members, type Range, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 
-const mark = Buffer.from([0x1f, 0x8b, 8])
+const headerBytes = 10
+/** The first two bytes of a part: of all versions, and of gzip 0.5, whose files gzip still reads. */
+const marks = [0x1f8b, 0x1f9e]
+const deflateMethod = 8
+/** Streams that gzip or zstd decode as well, and append to what stands before them. */
+const otherStreams = new Set(['compress', 'pack', 'compress-lzh', 'xz', 'lzma', 'zstd', 'old-zstd', 'lz4'])
 const maxParts = 100_000
 /** Files with more parts come from writers that cut one file into blocks, and no program extracts such a block alone. */
 const maxPartsAlone = 16
@@ -18,9 +25,11 @@ const maxPlainFieldBytes = 512
  */
 export const gzipReader: Reader = {
   name: 'gzip',
-  recognizes: (source) => source.read(0, mark.length).equals(mark),
+  recognizes: (source) => hasMark(source.read(0, headerBytes)),
   read: async (source, members) => readGzip(source, members),
 }
+
+const hasMark = (head: Buffer) => head.length > 2 && marks.includes(head.readUInt16BE(0)) && head[2] === deflateMethod
 
 type Part = { dataAt: number; name: string; fields: Range[]; isPlain: boolean }
 
@@ -55,6 +64,8 @@ async function readGzip(source: Source, members: Members): Promise<Reading> {
     }
   }
   await giveJoined()
+  const following = findContainerFormat(source.read(at, at + headBytes))
+  if (otherStreams.has(following?.name ?? '')) doubts.add('UnsupportedContainer')
   // A damaged header at the start.
   if (parts.length === 0) doubts.add('UnsupportedContainer')
   return { accounted, doubts: [...doubts] }
@@ -102,11 +113,11 @@ async function* joinParts(source: Source, parts: Part[]): AsyncGenerator<Uint8Ar
 
 /** Reads the header of a part; undefined when there is none. */
 function readPart(source: Source, start: number): Part | undefined {
-  const head = source.read(start, start + 10)
-  if (head.length < 10 || !head.subarray(0, mark.length).equals(mark)) return undefined
+  const head = source.read(start, start + headerBytes)
+  if (head.length < headerBytes || !hasMark(head)) return undefined
   const flags = head[3] ?? 0
-  const fields: Range[] = [{ start, end: start + 10 }]
-  let at = start + 10
+  const fields: Range[] = [{ start, end: start + headerBytes }]
+  let at = start + headerBytes
   let isDamaged = (flags & 0xe0) !== 0
 
   function addField(end: number) {
@@ -130,7 +141,7 @@ function readPart(source: Source, start: number): Part | undefined {
   const name = (flags & 8) === 0 ? '' : addText()
   if ((flags & 16) !== 0) addText()
   if ((flags & 2) !== 0) addField(at + 2)
-  return isDamaged ? undefined : { dataAt: at, name, fields, isPlain: (flags & ~9) === 0 }
+  return isDamaged ? undefined : { dataAt: at, name, fields, isPlain: head[1] === 0x8b && (flags & ~9) === 0 }
 }
 
 const zero = Buffer.alloc(1)
