@@ -63,26 +63,3 @@ export function writeBinHex(data: Buffer, name = 'payload.com'): Buffer {
   const lines = `:${text}:`.match(/.{1,64}/g) ?? []
   return Buffer.from(`(This file must be converted with BinHex 4.0)\n\n${lines.join('\n')}\n`)
 }
-
-/** Writes winmail.dat, Outlook's container of attachments (TNEF). */
-export function writeTnef(data: Buffer): Buffer {
-  const attribute = (level: number, id: number, content: Buffer) => {
-    const header = Buffer.alloc(9)
-    header.writeUInt8(level)
-    header.writeUInt32LE(id, 1)
-    header.writeUInt32LE(content.length, 5)
-    const sum = Buffer.alloc(2)
-    sum.writeUInt16LE(content.reduce((total, byte) => total + byte, 0) & 0xffff)
-    return Buffer.concat([header, content, sum])
-  }
-  const rendering = Buffer.from([1, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0])
-  return Buffer.concat([
-    Buffer.from([0x78, 0x9f, 0x3e, 0x22, 1, 0]),
-    attribute(1, 0x00089006, Buffer.from([0, 0, 1, 0])),
-    attribute(1, 0x00069007, Buffer.from([0xe4, 4, 0, 0, 0, 0, 0, 0])),
-    attribute(1, 0x00078008, Buffer.from('IPM.Microsoft Mail.Note\0')),
-    attribute(2, 0x00069002, rendering),
-    attribute(2, 0x00018010, Buffer.from('payload.com\0')),
-    attribute(2, 0x0006800f, data),
-  ])
-}

@@ -1,7 +1,8 @@
-import { writeAppleFile, writeBinHex, writeMacBinary, writeTnef } from './apple-writer.ts'
+import { writeAppleFile, writeBinHex, writeMacBinary } from './apple-writer.ts'
 import type { Form } from './form.ts'
 import { attach, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
 import { formsOf, zipFile } from './samples.ts'
+import { writeTnef, writeTnefMessage, writeTnefValue } from './tnef-writer.ts'
 
 const attachmentForm = formsOf({
   family: 'mail',
@@ -27,7 +28,12 @@ export const attachmentForms: Form[] = [
   attachmentForm('attachments of Outlook (TNEF)', 'ambiguous', {
     'winmail.dat': (payload) => writeTnef(payload),
     'winmail.eml': (payload) => inMail(writeTnef(payload), 'application/ms-tnef; name="winmail.dat"'),
+    'message.dat': (payload) => writeTnefMessage(payload),
     'winmail.zip': (payload, workdir) => zipFile(workdir, 'winmail.dat', writeTnef(payload)),
+  }),
+  attachmentForm('attachments of Outlook (TNEF) among properties', 'opened', {
+    'value.dat': (payload) => writeTnefValue(payload),
+    'value.eml': (payload) => inMail(writeTnefValue(payload), 'application/ms-tnef; name="winmail.dat"'),
   }),
   attachmentForm('AppleSingle and AppleDouble', 'ambiguous', {
     'single.as': (payload) => writeAppleFile(appleSingle, dataFork, payload),

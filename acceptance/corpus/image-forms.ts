@@ -76,6 +76,21 @@ export const imageForms: Form[] = [
     },
   },
   {
+    name: 'disc images with compressed files',
+    family: 'iso',
+    expectation: 'opened',
+    needs: ['mkzftree', 'genisoimage'],
+    make(payload, name, workdir) {
+      mkdirSync(join(workdir, 'root'))
+      // Programs leave files alone that do not become smaller.
+      writeFileSync(join(workdir, 'root/a.tar'), writeTar({ name, data: payload }))
+      run('mkzftree', ['root', 'packed'], { cwd: workdir })
+      return toSamples('iso', {
+        zisofs: run('genisoimage', ['-quiet', '-no-pad', '-R', '-z', 'packed'], { cwd: workdir }),
+      })
+    },
+  },
+  {
     name: 'disc images by xorriso and libarchive',
     family: 'iso',
     expectation: 'opened',

@@ -47,6 +47,7 @@ const packages: Record<string, string> = {
   mksquashfs: 'squashfs-tools',
   mpack: 'mpack',
   msiextract: 'msitools',
+  mkzftree: 'zisofs-tools',
   mtools: 'mtools',
   munpack: 'mpack',
   ntfscp: 'ntfs-3g',

@@ -131,6 +131,8 @@ const archives: Row[] = [
   openedByNone('dump', magic('xFSdump0'), magic('\x6c\xea\x00\x00', 24), magic('\x6b\xea\x00\x00', 24)),
   openedByReader('applesingle', undefined, magic('\x00\x05\x16\x00'), magic('\x00\x05\x16\x07')),
   openedByReader('ole', 'compound', magic('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')),
+  openedByReader('tnef', undefined, magic('\x78\x9f\x3e\x22')),
+  { ...openedByReader('compressed-rtf', undefined, magic('LZFu', 8), magic('MELA', 8)), confirm: isBinary },
   openedByReader('tar', undefined, magic('ustar', 257)),
   { ...openedBy7Zip('lzh', 'lzh', magic('-lh', 2), magic('-lz', 2)), confirm: (head) => head[6] === 0x2d },
   { ...openedByNone('pmarc', magic('-pm', 2)), confirm: (head) => head[6] === 0x2d },

@@ -1,5 +1,5 @@
 import { hasFatParameters, isOldFat } from './fat.ts'
-import { type Magic, magic, openedBy7Zip, openedByNone, type Row } from './format-row.ts'
+import { type Magic, magic, openedBy7Zip, openedByNone, openedByReader, type Row } from './format-row.ts'
 
 /** An image of a file system or disc begins at the start; one content may be several of them at once. */
 type DiskRow = Row & { isImage: boolean }
@@ -40,8 +40,17 @@ export const diskFormats: DiskRow[] = [
   file(openedByNone('vmdk-descriptor', magic('# Disk DescriptorFile'))),
   file(openedByNone('vmdk-cowd', magic('COWD\x01\x00\x00\x00'))),
   file(openedByNone('sparse-image', magic('sprs\x00\x00\x00'))),
+  file(openedByReader('zisofs', undefined, magic('\x37\xe4\x53\x96\xc9\xdb\xd6\x07'))),
+  file(openedByNone('zisofs2', magic('\xef\x22\x55\xa1\xbc\x1b\x95\xa0'))),
   file(
-    openedByNone('compressed-disc', magic('DAA\x00\x00\x00\x00\x00'), magic('IsZ!'), magic('CISO'), magic('MComprHD')),
+    openedByNone(
+      'compressed-disc',
+      magic('DAA\x00\x00\x00\x00\x00'),
+      magic('IsZ!'),
+      magic('CISO'),
+      magic('MComprHD'),
+      ...['#V1.0', '#V2.0', '#V3.0'].map((version) => magic(`#!/bin/sh\n${version} Format`)),
+    ),
   ),
   file(
     openedByNone(

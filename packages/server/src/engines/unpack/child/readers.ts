@@ -3,6 +3,7 @@ import { appleSingleReader, macBinaryReader } from './readers/apple.ts'
 import { armourReader } from './readers/armour.ts'
 import { base64TextReader } from './readers/base64-text.ts'
 import { cmsReader } from './readers/cms.ts'
+import { compressedRtfReader } from './readers/compressed-rtf.ts'
 import { encodedTextReader } from './readers/encoded-text.ts'
 import { gzipReader } from './readers/gzip.ts'
 import { isoReader } from './readers/iso.ts'
@@ -16,8 +17,10 @@ import { pharReader } from './readers/phar.ts'
 import { rtfReader } from './readers/rtf.ts'
 import { skippedReader } from './readers/skipped.ts'
 import { tarReader } from './readers/tar.ts'
+import { tnefReader } from './readers/tnef.ts'
 import { wideTextReader } from './readers/wide-text.ts'
 import { zipReader } from './readers/zip.ts'
+import { zisofsReader } from './readers/zisofs.ts'
 import { zlibReader } from './readers/zlib.ts'
 import { zstdFramesReader } from './readers/zstd-frames.ts'
 
@@ -26,6 +29,8 @@ export const readers: Reader[] = [
   zipReader,
   tarReader,
   mailReader,
+  tnefReader,
+  compressedRtfReader,
   encodedTextReader,
   base64TextReader,
   wideTextReader,
@@ -43,6 +48,7 @@ export const readers: Reader[] = [
   oleReader,
   rtfReader,
   isoReader,
+  zisofsReader,
   pharReader,
   skippedReader,
 ]
