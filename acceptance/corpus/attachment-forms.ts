@@ -1,4 +1,5 @@
 import { writeAppleFile, writeBinHex, writeMacBinary } from './apple-writer.ts'
+import { plainText } from './bytes.ts'
 import type { Form } from './form.ts'
 import { attach, textPart, toBase64Lines, writeMail } from './mail-writer.ts'
 import { formsOf, zipFile } from './samples.ts'
@@ -56,6 +57,10 @@ export const attachmentForms: Form[] = [
       writeMail({
         parts: [{ headers: ['Content-Type: application/mac-binhex40'], body: writeBinHex(payload).toString() }],
       }),
+    'spelled.hqx': (payload) =>
+      Buffer.from(writeBinHex(payload).toString('latin1').replace('BinHex 4.0', 'binhex'), 'latin1'),
+    'behind-text.hqx': (payload) => Buffer.concat([plainText, writeBinHex(payload)]),
+    'two.hqx': (payload) => Buffer.concat([writeBinHex(plainText), writeBinHex(payload)]),
     'bin.eml': (payload) => inMail(writeMacBinary(payload), 'application/macbinary'),
   }),
 ]

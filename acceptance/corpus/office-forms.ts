@@ -1,3 +1,4 @@
+import { deflateSync } from 'node:zlib'
 import { newZip } from '../support/archives.ts'
 import type { Form } from './form.ts'
 import { breakLines, toBase64Lines } from './mail-writer.ts'
@@ -41,6 +42,19 @@ const number = (value: number) => {
 
 const withLength = (text: string) => Buffer.concat([number(text.length + 1), Buffer.from(`${text}\0`)])
 
+/** A document of Word 2003 as XML, with data in base64. */
+const newWordXml = (data: Buffer) =>
+  Buffer.from(
+    `<?xml version="1.0"?>\n<?mso-application progid="Word.Document"?>\n<w:wordDocument xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"><w:binData w:name="editdata.mso">${toBase64Lines(data)}</w:binData></w:wordDocument>\n`,
+  )
+
+/** The container in which Office keeps macros beside XML and web pages. */
+function newActiveMime(data: Buffer): Buffer {
+  const head = Buffer.concat([Buffer.from('ActiveMime'), Buffer.from([0, 0, 1, 0xf0, 4, 0, 0, 0]), Buffer.alloc(32)])
+  head.writeUInt16LE(head.length - 46, 30)
+  return Buffer.concat([head, deflateSync(data)])
+}
+
 /** A file as the object packager of Windows stores it, in the format of OLE 1. */
 function newPackage(payload: Buffer): Buffer {
   const names = [Buffer.from([2, 0]), Buffer.from('payload.com\0C:\\payload.com\0'), Buffer.from([0, 0, 3, 0])]
@@ -81,10 +95,9 @@ export const officeForms: Form[] = [
       Buffer.from(
         `<?xml version="1.0"?>\n<office:document xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"><office:binary-data>\n${toBase64Lines(payload)}\n</office:binary-data></office:document>\n`,
       ),
-    'word.xml': (payload) =>
-      Buffer.from(
-        `<?xml version="1.0"?>\n<?mso-application progid="Word.Document"?>\n<w:wordDocument xmlns:w="http://schemas.microsoft.com/office/word/2003/wordml"><w:binData w:name="oledata.mso">${toBase64Lines(payload)}</w:binData></w:wordDocument>\n`,
-      ),
+    'word.xml': (payload) => newWordXml(payload),
+    'macros.xml': (payload) => newWordXml(newActiveMime(payload)),
+    'macros.mso': (payload) => newActiveMime(payload),
     'package.xml': (payload) =>
       Buffer.from(
         `<?xml version="1.0"?>\n<pkg:package xmlns:pkg="http://schemas.microsoft.com/office/2006/xmlPackage"><pkg:part pkg:name="/word/a.bin"><pkg:binaryData>${toBase64Lines(payload)}</pkg:binaryData></pkg:part></pkg:package>\n`,

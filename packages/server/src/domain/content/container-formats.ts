@@ -130,6 +130,7 @@ const archives: Row[] = [
   openedByNone('android-backup', magic('ANDROID BACKUP\n')),
   openedByNone('dump', magic('xFSdump0'), magic('\x6c\xea\x00\x00', 24), magic('\x6b\xea\x00\x00', 24)),
   openedByReader('applesingle', undefined, magic('\x00\x05\x16\x00'), magic('\x00\x05\x16\x07')),
+  { ...openedByReader('activemime', undefined, magic('ActiveMime')), confirm: isBinary },
   openedByReader('ole', 'compound', magic('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')),
   openedByReader('tnef', undefined, magic('\x78\x9f\x3e\x22')),
   { ...openedByReader('compressed-rtf', undefined, magic('LZFu', 8), magic('MELA', 8)), confirm: isBinary },

@@ -1,7 +1,9 @@
 import type { Reader } from './reader.ts'
+import { activeMimeReader } from './readers/activemime.ts'
 import { appleSingleReader, macBinaryReader } from './readers/apple.ts'
 import { armourReader } from './readers/armour.ts'
 import { base64TextReader } from './readers/base64-text.ts'
+import { binHexReader } from './readers/binhex.ts'
 import { cmsReader } from './readers/cms.ts'
 import { compressedRtfReader } from './readers/compressed-rtf.ts'
 import { encodedTextReader } from './readers/encoded-text.ts'
@@ -32,6 +34,7 @@ export const readers: Reader[] = [
   tnefReader,
   compressedRtfReader,
   encodedTextReader,
+  binHexReader,
   base64TextReader,
   wideTextReader,
   armourReader,
@@ -46,6 +49,7 @@ export const readers: Reader[] = [
   appleSingleReader,
   macBinaryReader,
   oleReader,
+  activeMimeReader,
   rtfReader,
   isoReader,
   zisofsReader,

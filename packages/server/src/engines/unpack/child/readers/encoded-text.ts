@@ -4,14 +4,13 @@ import type { Source } from '../source.ts'
 import { findTails, readsOwnText } from './script-tail.ts'
 import { hasHereDocuments, listHereDocuments } from './shell-text.ts'
 import { cutText, findTextEnd } from './text-end.ts'
-import { findLineEnd, hasControls, readLine } from './text-lines.ts'
+import { findLineEnd, hasControls, listMatches, readLine } from './text-lines.ts'
 import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
 import { decodeUu, decodeYenc, findUuData, findYencEnd } from './uuencode.ts'
 
 const headBytes = 65_536
 /** Text that carries bytes behind it may be short. */
 const firstBytes = 32
-const pieceBytes = 2 ** 20
 const maxBlocks = 10_000
 const longestMark = 64
 
@@ -30,16 +29,7 @@ export const encodedTextReader: Reader = {
 /** The first line of encoded data. `begin` is followed by the rights and the name of the file. */
 const marks = /(?<=^|[\r\n])(?:begin(?:-base64)?(?:-encoded)?[ \t]+[0-7]{1,6}(?=[ \t\r\n])|=ybegin )/g
 
-function* findMarks(source: Source): Generator<number> {
-  for (let at = 0; at < source.bytes; at += pieceBytes) {
-    const from = Math.max(0, at - 1)
-    const text = source.read(from, at + pieceBytes + longestMark).toString('latin1')
-    for (const { index } of text.matchAll(marks)) {
-      const position = from + index
-      if (position >= at && position < at + pieceBytes) yield position
-    }
-  }
-}
+const findMarks = (source: Source) => listMatches(source, marks, longestMark)
 
 async function readEncodedText(source: Source, members: Members): Promise<Reading> {
   const doubts = new Set<Doubt>()

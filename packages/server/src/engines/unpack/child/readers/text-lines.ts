@@ -43,6 +43,20 @@ export function* listLines(source: Source, start: number, end: number): Generato
   if (rest.length > 0) yield { start: at, next: at + rest.length, bytes: rest }
 }
 
+const pieceBytes = 2 ** 20
+
+/** The positions at which a global pattern matches the content, as latin1. No match is longer than `longest`. */
+export function* listMatches(source: Source, pattern: RegExp, longest: number): Generator<number> {
+  for (let at = 0; at < source.bytes; at += pieceBytes) {
+    const from = Math.max(0, at - 1)
+    const text = source.read(from, at + pieceBytes + longest).toString('latin1')
+    for (const { index } of text.matchAll(pattern)) {
+      const position = from + index
+      if (position >= at && position < at + pieceBytes) yield position
+    }
+  }
+}
+
 /** Whether a line begins at the position. */
 export function isLineStart(source: Source, at: number): boolean {
   if (at === 0) return true

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { writeBinHex } from '../../../../../acceptance/corpus/apple-writer.ts'
+import { binHexReader } from '../../../src/engines/unpack/child/readers/binhex.ts'
+import { hasMember, tryReader } from './read-with.ts'
+import { fuzzReader } from './reader-support.ts'
+
+const payload = Buffer.from([...Buffer.from('The payload that programs extract.'), 0x90, 0x90, 0, 1, 0x90])
+const file = writeBinHex(payload, 'a.com').toString('latin1')
+const [sentence = '', data = ''] = file.split('\n\n')
+
+test('the file is given, whatever stands around it and however its lines are written', async () => {
+  for (const text of [
+    file,
+    `Hello,\r\nhere is the file.\r\n\r\n${file}\r\nBye.\r\n`,
+    file.replaceAll('\n', '\r\n'),
+    file.replaceAll('\n', '\r'),
+    `${sentence}\n\n${data.replaceAll('\n', '')}\n`,
+    `${sentence}\n\n ${data.replaceAll('\n', '\n ')}`,
+    `${sentence}\nA line between.\n${data}`,
+    file.replace('BinHex 4.0', 'binhex'),
+    `${'An ordinary line of text.\n'.repeat(60_000)}${file}`,
+  ]) {
+    const { given, doubts } = await tryReader(binHexReader, text)
+    assert.deepEqual(given, [{ path: 'a.com', bytes: payload, isSeen: false }], text.slice(0, 200))
+    assert.deepEqual(doubts, [])
+  }
+})
+
+test('each of several files is given', async () => {
+  const other = Buffer.from('Another file.')
+  const { given, doubts } = await tryReader(binHexReader, `${writeBinHex(other)}\n${file}`)
+  assert.ok(hasMember(given, other) && hasMember(given, payload))
+  assert.deepEqual(doubts, [])
+})
+
+test('a file that is cut, or has other characters in it, leaves a doubt', async () => {
+  for (const text of [file.slice(0, -20), file.replace(data.slice(50, 52), '{}')]) {
+    assert.deepEqual((await tryReader(binHexReader, text)).doubts, ['UnsupportedContainer'])
+  }
+})
+
+test('a text about the format holds no file', async () => {
+  for (const text of [`The first line is ${sentence}\n\n: a list\n`, data, 'BinHex']) {
+    const { given, doubts, accounted } = await tryReader(binHexReader, text)
+    assert.deepEqual([given, doubts, accounted], [[], [], []])
+  }
+})
+
+test('bad bytes never make the reader throw', () => fuzzReader(binHexReader, [Buffer.from(file)], 400))
