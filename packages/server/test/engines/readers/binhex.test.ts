@@ -40,6 +40,11 @@ test('a file that is cut, or has other characters in it, leaves a doubt', async 
   }
 })
 
+test('more sentences than any text has are too many', async () => {
+  const { doubts } = await tryReader(binHexReader, `${sentence}\n`.repeat(1001))
+  assert.deepEqual(doubts, ['ScanLimitExceeded'])
+})
+
 test('a text about the format holds no file', async () => {
   for (const text of [`The first line is ${sentence}\n\n: a list\n`, data, 'BinHex']) {
     const { given, doubts, accounted } = await tryReader(binHexReader, text)

@@ -8,7 +8,8 @@ const firstBytes = 32
 /** Programs know a file by the sentence in front of it, some of them in any spelling. */
 const mark = /must be converted with BinHex/gi
 const longestMark = 64
-const maxFiles = 1000
+/** Sentences that are followed; behind each of them the start of a file is searched. */
+const maxMarks = 1000
 /** Text between the sentence and the file. */
 const maxGapBytes = 65_536
 const colon = 0x3a
@@ -34,12 +35,13 @@ async function readBinHex(source: Source, members: Members): Promise<Reading> {
   const doubts = new Set<Doubt>()
   let [count, end] = [0, 0]
   for (const at of listMatches(source, mark, longestMark)) {
-    const start = at < end ? -1 : findStart(source, at)
-    if (start === -1) continue
-    if (++count > maxFiles) {
+    if (at < end) continue
+    if (++count > maxMarks) {
       doubts.add('ScanLimitExceeded')
       break
     }
+    const start = findStart(source, at)
+    if (start === -1) continue
     const file = openFile(source, start)
     for (const fork of file.forks) await members.give(fork)
     end = file.getEnd()
