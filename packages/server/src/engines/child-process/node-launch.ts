@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chooseUnprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
 import { launcherDirs, toJailed } from '../jail/jail.ts'
@@ -38,10 +38,11 @@ export const parserUsers = ['nobody', 'node', 'daemon']
 
 const protocolDir = import.meta.dirname
 const sourceRoot = realpathSync(join(protocolDir, '..', '..'))
+const packageDir = join(protocolDir, '..', '..', '..')
 /** package.json tells Node that the sources are modules; without it Node reads every file twice. */
-const manifest = realpathSync(join(protocolDir, '..', '..', '..', 'package.json'))
+const manifest = join(packageDir, 'package.json')
 /** Node looks here for a package before it looks in the installation, if npm or another tool has made this directory. */
-const nearestModules = join(dirname(manifest), 'node_modules')
+const nearestModules = join(packageDir, 'node_modules')
 
 /**
  * The command that runs a program of ours on Node: in a jail, as an ordinary user, and with Node's permission model as
@@ -54,9 +55,9 @@ export function toNodeLaunch(options: NodeProgram): Launch {
   const dirs = [...new Set([protocolDir, ...options.readableDirs].map((dir) => realpathSync(dir)))]
   const sourceDirs = dirs.filter((dir) => dir.startsWith(sourceRoot))
   const stripped = findStrippedSources(options.name, sourceDirs)
-  const files = [manifest, ...readableFiles, ...(stripped === undefined ? [] : [stripped])]
+  const files = [realpathSync(manifest), ...readableFiles, ...(stripped === undefined ? [] : [stripped])]
   const user = chooseUnprivileged(options.name, parserUsers, [...launcherDirs, ...dirs])
-  const readableDirs = [...dirs, ...(existsSync(nearestModules) ? [nearestModules] : [])]
+  const readableDirs = [...dirs, ...(existsSync(nearestModules) ? [realpathSync(nearestModules)] : [])]
   const permissions = [
     '--permission',
     ...(options.allowsAddons ? ['--allow-addons', '--disable-warning=SecurityWarning'] : []),

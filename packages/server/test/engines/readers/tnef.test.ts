@@ -31,6 +31,7 @@ const newValue = (tag: number, bytes: Buffer) => Buffer.concat([u32(tag), u32(1)
 
 const forms: Record<string, Buffer> = {
   'an attribute': newTnef(rendering, title, data),
+  'an attribute in front of its name': newTnef(rendering, data, title),
   'a binary value': newTnef(rendering, title, attachmentValues(newValue(0x3701_0102, payload))),
   'an object, behind the identifier of its interface': newTnef(
     rendering,
