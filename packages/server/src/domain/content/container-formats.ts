@@ -11,14 +11,14 @@ import {
   type Row,
 } from './format-row.ts'
 import { oldArchives } from './old-archives.ts'
-import { isTarHead } from './tar-header.ts'
+import { hasOldTarHeader } from './tar-header.ts'
 
 /** Recognises a format by the first bytes. */
 export function findContainerFormat(head: Buffer): ContainerFormat | undefined {
   const start = rowsByFirstByte.get(head[0] ?? -1)
   const found = (start && findRow(start, head)) ?? findRow(rowsWithOffset, head)
   if (found !== undefined) return found
-  if (isTarHead(head)) return oldTar
+  if (hasOldTarHeader(head)) return oldTar
   return isUnusualLzma(head) ? lzma : undefined
 }
 

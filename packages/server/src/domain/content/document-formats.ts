@@ -16,12 +16,20 @@ export function isDocument(head: Buffer): boolean {
     isMailHead(head) ||
     readMacBinary(head) !== undefined ||
     isMixedPage(head) ||
-    head.includes(pdfMark)
+    head.includes(pdfMark) ||
+    hasPdfObject(head)
   )
 }
 
 /** The header of a PDF. Programs find it behind other bytes too. */
 export const pdfMark = Buffer.from('%PDF-')
+
+const objectMark = Buffer.from(' obj')
+const pdfObject = /(?:^|[\r\n])[ \t]*\d{1,10} \d{1,5} obj\b/
+
+/** Whether an object of a PDF begins in a line of the head: many programs read a PDF whose header is damaged. */
+export const hasPdfObject = (head: Buffer): boolean =>
+  head.includes(objectMark) && pdfObject.test(head.toString('latin1'))
 
 /** ClamAV tells web pages by the tags in their first kilobyte. */
 const pageBytes = 1024

@@ -197,6 +197,8 @@ export function findPacketKind(read: Read, bytes: number): PacketKind | undefine
     const body = readBodyStart(read, packet, bodyStartBytes)
     const length = countBodyBytes(packet)
     if (!isPlausibleBody(packet.tag, body, length)) return hasEnough(kind, count, firstTag) ? kind : undefined
+    // Programs give the data of the first packet, whatever follows it, and as much of it as there is.
+    if (count === 0 && packet.tag === packetTags.literal && isNamedLiteral(read, packet)) return 'message'
     if (packet.isCut) return count > 0 ? (isEncryptedTag(packet.tag) ? 'encrypted' : kind) : undefined
     if (isEncryptedTag(packet.tag)) kind = 'encrypted'
     else kind ??= keyTags.has(packet.tag) || packet.tag === packetTags.signature ? 'keys' : 'message'
@@ -208,6 +210,14 @@ export function findPacketKind(read: Read, bytes: number): PacketKind | undefine
     at = packet.end
   }
   return kind
+}
+
+/** Whether the name in literal data is text, or none. By chance it hardly ever is. */
+function isNamedLiteral(read: Read, packet: Packet): boolean {
+  const nameBytes = readBodyStart(read, packet, 2)[1] ?? 0
+  return readBodyStart(read, packet, 2 + nameBytes)
+    .subarray(2)
+    .every((byte) => byte >= 0x20 && byte !== 0x7f)
 }
 
 /** Whether the packets before one that cannot be read tell enough. The one of a password has a form of its own. */

@@ -39,6 +39,22 @@ export function isTarHead(head: Buffer): boolean {
   return head[0] !== 0 && hasTarChecksum(head) && isNumber(head.subarray(124, 136))
 }
 
+/**
+ * Whether one of the blocks in the head is a header without a signature: GNU tar skips what stands before it. Headers
+ * with a signature are found in any content, wherever they stand.
+ */
+export function hasOldTarHeader(head: Buffer): boolean {
+  for (let at = 0; at + tarBlockBytes <= head.length; at += tarBlockBytes) {
+    // Most blocks have no digit in the middle of the checksum.
+    if (((head[at + 151] as number) ^ 0x30) > 7) continue
+    const block = head.subarray(at, at + tarBlockBytes)
+    if (isTarHead(block) && !hasTarSignature(block)) return true
+  }
+  return false
+}
+
+export const hasTarSignature = (block: Buffer) => block.toString('latin1', 257, 262) === 'ustar'
+
 /** Digits and what may stand around them, or a binary number. */
 function isNumber(field: Buffer): boolean {
   const first = field[0] ?? 0

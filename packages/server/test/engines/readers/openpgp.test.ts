@@ -100,6 +100,18 @@ test('encrypted data is told', async () => {
   }
 })
 
+test('literal data at the start is given, whatever follows it, and as much as there is of it', async () => {
+  const { given, doubts } = await tryReader(openPgpReader, Buffer.concat([literal, Buffer.from('no packet at all')]))
+  assert.ok(hasMember(given, payload))
+  assert.deepEqual(doubts, [])
+  const cut = await tryReader(openPgpReader, literal.subarray(0, -3))
+  assert.ok(hasMember(cut.given, payload.subarray(0, -3)))
+  assert.deepEqual(cut.doubts, ['UnsupportedContainer'])
+  // A name that is no text is none.
+  const chance = Buffer.concat([Buffer.from([0xcb, 20, 0x62, 3, 1, 2, 3]), Buffer.alloc(40, 200)])
+  assert.deepEqual((await tryReader(openPgpReader, chance)).given, [])
+})
+
 test('other bytes are not taken for packets', async () => {
   const samples = [
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),

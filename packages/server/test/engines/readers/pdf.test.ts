@@ -130,6 +130,14 @@ describe('damaged streams', () => {
     assert.deepEqual(doubts, [])
   })
 
+  test('are given up to the last byte before the damage', async () => {
+    const data = deflateSync(payload, { level: 0 })
+    // The length of the second block, behind the data of the first, is damaged.
+    const damaged = Buffer.concat([data.subarray(0, -4), Buffer.from('ffffff', 'hex')])
+    damaged[2] = 0
+    assert.ok(hasMember((await tryReader(pdfReader, writePdf({ ...flate, data: damaged }))).given, payload))
+  })
+
   test('are given whole when only their checksum is wrong', async () => {
     const data = deflateSync(payload)
     data.fill(0, data.length - 4)
@@ -147,6 +155,16 @@ describe('damaged streams', () => {
 test('text behind the end mark is not accounted for', async () => {
   const content = Buffer.concat([writePdf(flate), Buffer.from('more')])
   assert.deepEqual((await tryReader(pdfReader, content)).accounted, [{ start: 0, end: content.length - 4 }])
+})
+
+test('a PDF whose header is damaged or missing is read', async () => {
+  const pdf = writePdf(flate)
+  for (const content of [pdf.subarray(9), Buffer.concat([Buffer.from('%\0PDF'), pdf.subarray(5)])]) {
+    assert.ok(canHoldContent(content))
+    assert.ok(hasMember((await tryReader(pdfReader, content)).given, payload))
+  }
+  const text = 'An object begins with a line such as\n1 0 obj\nand ends with another one.\n'
+  assert.deepEqual((await tryReader(pdfReader, text)).accounted, [])
 })
 
 test('text that only mentions the header is no PDF', async () => {

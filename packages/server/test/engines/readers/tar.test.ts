@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { findContainerFormat } from '../../../src/domain/content/container-formats.ts'
 import { tarReader } from '../../../src/engines/unpack/child/readers/tar.ts'
 import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
@@ -156,6 +157,20 @@ test('a tar that is cut leaves a doubt', async () => {
   for (const cut of [600, 512 + 100, inner.length + 512 + 3, inner.length + 100]) {
     const { doubts } = await readWith(tarReader, Buffer.concat([inner, inner, end]).subarray(0, cut))
     assert.deepEqual(doubts, ['UnsupportedContainer'], `cut at ${cut}`)
+  }
+})
+
+test('a header without a signature is found in a later block, to which GNU tar skips', async () => {
+  for (const before of [
+    Buffer.alloc(512, 'x'),
+    Buffer.alloc(20 * 512, 200),
+    newHeader('a', { mark: '' }).fill(49, 100, 105),
+  ]) {
+    const content = Buffer.concat([before, newEntry('b', payload, { mark: '' }), end])
+    assert.equal(findContainerFormat(content)?.name, 'tar')
+    const { given, doubts } = await readWith(tarReader, content)
+    assert.ok(given.some(({ bytes }) => bytes.equals(payload)))
+    assert.deepEqual(doubts, ['UnsupportedContainer'])
   }
 })
 

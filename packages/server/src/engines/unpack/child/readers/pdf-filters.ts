@@ -1,4 +1,4 @@
-import { inflateSync } from 'node:zlib'
+import { constants, inflateRawSync, inflateSync } from 'node:zlib'
 import { decompress } from '../inflate.ts'
 
 /** Bytes on their way through filters. */
@@ -211,6 +211,12 @@ export async function* decodeFlate(reopen: () => Bytes, damage: Damage): AsyncGe
     yield whole
     return
   }
+  const start = short === undefined ? undefined : inflateStart(short.subarray(headerBytes))
+  if (start !== undefined) {
+    damage.isDamaged = true
+    yield start
+    return
+  }
   let given = 0
   try {
     for await (const piece of decompress('zlib', reopen()).pieces) {
@@ -257,9 +263,29 @@ function inflateShort(bytes: Buffer): Buffer | undefined {
   }
 }
 
-/** Cuts the bytes behind the two of the header into small pieces. */
+/** Decodes as many bytes of raw Deflate as there are before the first damage; undefined when they give too much. */
+function inflateStart(bytes: Buffer): Buffer | undefined {
+  const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: maxWholeBytes }
+  let found: Buffer = Buffer.alloc(0)
+  for (let low = 0, high = bytes.length; low < high; ) {
+    const middle = Math.ceil((low + high) / 2)
+    try {
+      found = inflateRawSync(bytes.subarray(0, middle), options)
+      low = middle
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return undefined
+      high = middle - 1
+    }
+  }
+  return found
+}
+
+/** The header of zlib, in front of the Deflate. */
+const headerBytes = 2
+
+/** Cuts the bytes behind the header into small pieces. */
 async function* cutSmall(input: Bytes): AsyncGenerator<Buffer> {
-  let header = 2
+  let header = headerBytes
   let count = 0
   for await (const piece of input) {
     const from = Math.min(header, piece.length)

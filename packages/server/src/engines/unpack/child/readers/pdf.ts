@@ -1,6 +1,6 @@
 import { findContainerFormat } from '../../../../domain/content/container-formats.ts'
 import { headBytes } from '../../../../domain/content/content.ts'
-import { pdfMark } from '../../../../domain/content/document-formats.ts'
+import { hasPdfObject, pdfMark } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import type { Members, Range, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
@@ -24,15 +24,22 @@ export const pdfReader: Reader = {
     const head = source.read(0, headBytes)
     const at = head.indexOf(pdfMark)
     // Archives may hold a PDF as it is; their own readers give it.
-    return at !== -1 && (at <= usualHeadBytes || findContainerFormat(head) === undefined)
+    if (at !== -1) return at <= usualHeadBytes || findContainerFormat(head) === undefined
+    return hasPdfObject(head) && source.find(pdfMark, 0) === -1 && hasPdfEnd(source)
   },
   read: readPdf,
 }
 
 type Job = { source: Source; members: Members; objects: Objects; decryption: Decryption | undefined; headerAt: number }
 
+/** Whether content without the header of a PDF ends as one. */
+function hasPdfEnd(source: Source): boolean {
+  const tail = source.read(source.bytes - tailBytes, source.bytes)
+  return tail.includes('startxref') || tail.includes('/Root')
+}
+
 async function readPdf(source: Source, members: Members): Promise<Reading> {
-  const headerAt = source.find(pdfMark, 0)
+  const headerAt = Math.max(0, source.find(pdfMark, 0))
   const objects = openObjects(source, () => listPackedObjects(source, decryption))
   let decryption: Decryption | undefined
   const encryption = await findEncryption(source, objects)

@@ -1,4 +1,5 @@
-import { isTarHead, tarBlockBytes } from '../../../../domain/content/tar-header.ts'
+import { headBytes } from '../../../../domain/content/content.ts'
+import { hasOldTarHeader, hasTarSignature, tarBlockBytes } from '../../../../domain/content/tar-header.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { findNonZero, type Members, type Range, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
@@ -25,8 +26,8 @@ const maxPlainExtendedBytes = 16 * 1024
 export const tarReader: Reader = {
   name: 'tar',
   recognizes(source) {
-    const head = source.read(0, tarBlockBytes)
-    return head.toString('latin1', 257, 262) === 'ustar' || isTarHead(head)
+    const head = source.read(0, headBytes)
+    return hasTarSignature(head) || hasOldTarHeader(head)
   },
   read: async (source, members) => readTar(source, members),
 }
