@@ -5,7 +5,11 @@ import { decompress } from '../inflate.ts'
 export type Bytes = Iterable<Buffer> | AsyncIterable<Buffer>
 
 /** Notes what went wrong while a stream was decoded. Programs take what was decoded up to there. */
-export type Damage = { isDamaged: boolean }
+export type Damage = {
+  isDamaged: boolean
+  /** There is data behind the damage, from which some programs decode more. */
+  isBroken?: boolean
+}
 
 /** The larger parts of the output are gathered, because each piece costs a message to the service. */
 const pieceBytes = 65_536
@@ -214,7 +218,8 @@ export async function* decodeFlate(reopen: () => Bytes, damage: Damage): AsyncGe
   const start = short === undefined ? undefined : inflateStart(short.subarray(headerBytes))
   if (start !== undefined) {
     damage.isDamaged = true
-    yield start
+    damage.isBroken = start.usedBytes < start.allBytes - maxTailBytes
+    yield start.bytes
     return
   }
   let given = 0
@@ -235,9 +240,12 @@ export async function* decodeFlate(reopen: () => Bytes, damage: Damage): AsyncGe
       if (rest.length > 0) yield rest
     }
   } catch {
-    // The stream ends here for other programs too.
+    damage.isBroken = true
   }
 }
+
+/** The checksum at the end of a stream and a line end, in which damage loses nothing. */
+const maxTailBytes = 8
 
 /** Streams up to this length, which most are, are decoded in one call: a decoder with its own stream costs more. */
 const maxShortBytes = 65_536
@@ -264,13 +272,13 @@ function inflateShort(bytes: Buffer): Buffer | undefined {
 }
 
 /** Decodes as many bytes of raw Deflate as there are before the first damage; undefined when they give too much. */
-function inflateStart(bytes: Buffer): Buffer | undefined {
+function inflateStart(bytes: Buffer): { bytes: Buffer; usedBytes: number; allBytes: number } | undefined {
   const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: maxWholeBytes }
-  let found: Buffer = Buffer.alloc(0)
+  let found = { bytes: Buffer.alloc(0) as Buffer, usedBytes: 0, allBytes: bytes.length }
   for (let low = 0, high = bytes.length; low < high; ) {
     const middle = Math.ceil((low + high) / 2)
     try {
-      found = inflateRawSync(bytes.subarray(0, middle), options)
+      found = { ...found, bytes: inflateRawSync(bytes.subarray(0, middle), options), usedBytes: middle }
       low = middle
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return undefined

@@ -30,7 +30,14 @@ export const pdfReader: Reader = {
   read: readPdf,
 }
 
-type Job = { source: Source; members: Members; objects: Objects; decryption: Decryption | undefined; headerAt: number }
+type Job = {
+  source: Source
+  members: Members
+  objects: Objects
+  decryption: Decryption | undefined
+  /** ClamAV takes content for a PDF that begins with the header. */
+  beginsWithHeader: boolean
+}
 
 /** Whether content without the header of a PDF ends as one. */
 function hasPdfEnd(source: Source): boolean {
@@ -39,7 +46,8 @@ function hasPdfEnd(source: Source): boolean {
 }
 
 async function readPdf(source: Source, members: Members): Promise<Reading> {
-  const headerAt = Math.max(0, source.find(pdfMark, 0))
+  const foundAt = source.find(pdfMark, 0)
+  const headerAt = Math.max(0, foundAt)
   const objects = openObjects(source, () => listPackedObjects(source, decryption))
   let decryption: Decryption | undefined
   const encryption = await findEncryption(source, objects)
@@ -47,7 +55,7 @@ async function readPdf(source: Source, members: Members): Promise<Reading> {
     decryption = encryption.decryption
     if (decryption === undefined) return { accounted: [{ start: 0, end: source.bytes }], doubts: ['EncryptedContent'] }
   }
-  const job: Job = { source, members, objects, decryption, headerAt }
+  const job: Job = { source, members, objects, decryption, beginsWithHeader: foundAt === 0 }
   const doubts = new Set<Doubt>()
   let hasStreams = false
   for (const stream of findStreams(source, headerAt)) {
@@ -168,8 +176,12 @@ const plainText = /^<<[^<>()%#]*\/Filter[^<>()%#]*(?:>>|\/[^<>()%#]*<<)/
 const plainFilters = ['FlateDecode', 'ASCIIHexDecode', 'ASCII85Decode', 'LZWDecode']
 
 /** Whether ClamAV decodes the stream to the same bytes. */
-function isPlain({ headerAt, decryption }: Job, { dictionary, text, object }: PdfStream, chain: Filter[]): boolean {
-  if (headerAt !== 0 || decryption !== undefined || dictionary === undefined || object === 0) return false
+function isPlain(
+  { beginsWithHeader, decryption }: Job,
+  { dictionary, text, object }: PdfStream,
+  chain: Filter[],
+): boolean {
+  if (!beginsWithHeader || decryption !== undefined || dictionary === undefined || object === 0) return false
   if (chain.length === 0) return !dictionary.has('Filter')
   const hasPlainText = plainText.test(text) && !/\/(?:DecodeParms|DecodeParams|DP|F|Crypt)\b/.test(text)
   const isDirect = /\/Filter\s*(?:\/|\[\s*\/[^\]]*\])/.test(text) && !/\/Filter\s*\[[^\]]*\bR\b/.test(text)
@@ -190,9 +202,11 @@ async function giveDecoded(
   const counted = countBytes(decodeStream(open, chain, damage))
   const path = `object ${stream.object}`
   await members.give({ path, pieces: counted.pieces, isSeen })
-  const isLost = isEmbedded && damage.isDamaged && counted.getBytes() === 0 && stream.stop > stream.start
+  const isLost = isEmbedded && isIncomplete(damage, counted.getBytes()) && stream.stop > stream.start
   return isLost ? ['UnsupportedContainer'] : []
 }
+
+const isIncomplete = ({ isDamaged, isBroken }: Damage, bytes: number) => isBroken === true || (isDamaged && bytes === 0)
 
 function countBytes(input: Bytes) {
   let bytes = 0
