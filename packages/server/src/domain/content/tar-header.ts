@@ -35,7 +35,7 @@ function readChecksum(block: Buffer): number | undefined {
  * Whether content begins with a tar header, with or without the signature that newer forms have. Other content may have
  * the right checksum by chance, so the field of the size must hold a number too.
  */
-export function isTarHead(head: Buffer): boolean {
+function isTarHead(head: Buffer): boolean {
   return head[0] !== 0 && hasTarChecksum(head) && isNumber(head.subarray(124, 136))
 }
 
