@@ -1,6 +1,7 @@
 import type { Source } from '../source.ts'
 import type { Decryption } from './pdf-encryption.ts'
-import { type Bytes, type Damage, decodeAscii85, decodeFlate, decodeHex, decodeLzw, decodeRuns } from './pdf-filters.ts'
+import { type Bytes, type Damage, decodeAscii85, decodeHex, decodeLzw, decodeRuns } from './pdf-filters.ts'
+import { decodeFlate } from './pdf-flate.ts'
 import type { Objects, PdfStream } from './pdf-objects.ts'
 import { undoPredictor } from './pdf-predictors.ts'
 import { type Dictionary, getValue, isDictionary, type PdfValue } from './pdf-values.ts'
