@@ -2,7 +2,7 @@ import { forms, listLacking, makePairs, type Pair } from '../acceptance/corpus/c
 import { listExtracting } from '../acceptance/corpus/extract.ts'
 import { mapParallel, type Scanned, scanPairs } from '../acceptance/corpus/scan-pairs.ts'
 import { installAllTools } from '../acceptance/corpus/tools.ts'
-import { startService, withoutImages } from '../acceptance/support/start-service.ts'
+import { openCorpusService } from './corpus-service.ts'
 
 /**
  * Scans the corpus of hidden content and prints for each form its samples, the programs that extract them, the verdicts
@@ -18,10 +18,8 @@ const isQuick = args.includes('--quick')
 /** `extractedBy` is undefined where extraction was not tried. */
 type Row = Scanned & { extractedBy: string[] | undefined }
 
-// The service ends with this process, but only if the process ends by itself.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 installAllTools()
-const { url, key, stop } = await openService()
+const { url, key, stop } = await openCorpusService()
 const print = (text: string) => process.stdout.write(`${text}\n`)
 const rows: Row[] = []
 const chosen = forms.filter(
@@ -47,14 +45,6 @@ try {
 }
 printSums()
 process.exit(rows.some(({ faults }) => faults.length > 0) ? 1 : 0)
-
-async function openService() {
-  const { ASSAY_URL: url, ASSAY_API_KEY: key } = process.env
-  if (url !== undefined && key !== undefined) return { url, key, stop: async () => {} }
-  const service = await startService(withoutImages, 'dropped')
-  const account = await service.operate('accounts', 'create', '--name', 'corpus', '--rate', '100000/1m')
-  return { url: service.url, key: (account as { api_key: string }).api_key, stop: () => service.stop() }
-}
 
 function extract({ form, name, bytes, payload }: Pair): Promise<string[]> {
   return listExtracting({ name, bytes }, payload, { special: form.extractors })

@@ -17,17 +17,27 @@ const listExtractors = (special: readonly string[] = []): Extractor[] =>
     ({ name, program, isSpecial }) => findTool(program) !== undefined && (isSpecial !== true || special.includes(name)),
   )
 
+type Options = {
+  /** Special extractors to try as well. */
+  special?: readonly string[] | undefined
+  isFirstEnough?: boolean
+  /** Other bytes in front of the payload or behind it make it something else, as the definition of EICAR says. */
+  isExact?: boolean
+}
+
+type Wanted = { payload: Buffer; isExact: boolean }
+
 /** Returns the names of the programs that get the payload out of the sample, or only the first one found. */
 export async function listExtracting(
   sample: { name: string; bytes: Buffer },
   payload: Buffer,
-  { special = [], isFirstEnough = false }: { special?: readonly string[] | undefined; isFirstEnough?: boolean } = {},
+  { special = [], isFirstEnough = false, isExact = false }: Options = {},
 ): Promise<string[]> {
   const directory = mkdtempSync(join(tmpdir(), 'assay-extract-'))
   try {
     const found: string[] = []
     for (const extractor of listExtractors(special)) {
-      found.push(...(await findReaders(extractor, sample, payload, directory)))
+      found.push(...(await findReaders(extractor, sample, { payload, isExact }, directory)))
       if (isFirstEnough && found.length > 0) break
     }
     return found
@@ -39,14 +49,14 @@ export async function listExtracting(
 async function findReaders(
   extractor: Extractor,
   sample: { name: string; bytes: Buffer },
-  payload: Buffer,
+  wanted: Wanted,
   directory: string,
 ): Promise<string[]> {
   const outputs = await unpack(extractor, sample.name, sample.bytes, directory)
   const readers = new Set<string>()
   for (const output of outputs) {
     const reader = extractor.hasReaders ? `${extractor.name} ${output.path.split('/')[0]}` : extractor.name
-    if (!readers.has(reader) && (await contains(extractor, output, payload, directory, 1))) readers.add(reader)
+    if (!readers.has(reader) && (await contains(extractor, output, wanted, directory, 1))) readers.add(reader)
   }
   return [...readers]
 }
@@ -56,17 +66,22 @@ type Output = { path: string; bytes: Buffer }
 async function contains(
   extractor: Extractor,
   output: Output,
-  payload: Buffer,
+  wanted: Wanted,
   directory: string,
   depth: number,
 ): Promise<boolean> {
-  // Decoders of text may add a line end. A longer output is a container that holds the payload uncompressed.
-  if (output.bytes.length <= payload.length + 8 && output.bytes.includes(withoutBlanks(payload))) return true
+  if (isPayload(output.bytes, wanted)) return true
   const next = extractors.find(({ name }) => name === extractor.inner) ?? extractor
   if (depth < maxDepth && (next.isSpecial === true || !isText(output.bytes)))
     for (const inner of await unpack(next, basename(output.path), output.bytes, directory))
-      if (await contains(next, inner, payload, directory, depth + 1)) return true
+      if (await contains(next, inner, wanted, directory, depth + 1)) return true
   return false
+}
+
+function isPayload(bytes: Buffer, { payload, isExact }: Wanted): boolean {
+  // Decoders of text may add a line end. A longer output is a container that holds the payload uncompressed.
+  if (bytes.length > payload.length + 8) return false
+  return isExact ? withoutBlanks(bytes).equals(withoutBlanks(payload)) : bytes.includes(withoutBlanks(payload))
 }
 
 /** Unpacks one layer. An output that equals the input would be unpacked forever, so it is left out. */
