@@ -53,6 +53,14 @@ function skippable(): Magic[] {
   return Array.from({ length: 16 }, (_, n) => ({ at: 0, bytes: Buffer.from([0x50 + n, 0x2a, 0x4d, 0x18]) }))
 }
 
+/** Each version of zstd before 0.8 had a first byte of its own. */
+function oldZstd(): Magic[] {
+  return [0x1e, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27].map((first) => ({
+    at: 0,
+    bytes: Buffer.from([first, 0xb5, 0x2f, 0xfd]),
+  }))
+}
+
 const archives: Row[] = [
   openedByReader('zip', 'zip', magic('PK\x03\x04'), magic('PK\x05\x06'), magic('PK\x07\x08PK'), magic('PK00PK')),
   openedByReader('zip64', 'zip', magic('PK\x06\x06')),
@@ -79,10 +87,10 @@ const archives: Row[] = [
   openedBy7Zip('hxs', 'hxs', magic('ITOLITLS')),
   { ...openedBy7Zip('intel-hex', 'ihex', magic(':')), confirm: isIntelHex },
   openedBy7Zip('ppmd', 'ppmd', magic('\x8f\xaf\xac\x84')),
-  openedByNone('lz4', ...['\x04\x22\x4d\x18', '\x02\x21\x4c\x18', '\x03\x21\x4c\x18'].map((text) => magic(text))),
+  openedByNone('lz4', magic('\x04\x22\x4d\x18'), magic('\x02\x21\x4c\x18'), magic('\x03\x21\x4c\x18')),
   openedByNone('lizard', magic('\x06\x22\x4d\x18'), magic('\x05\x22\x4d\x18')),
   // Frames of versions before 0.8, of which zstd still reads the last ones.
-  openedByNone('old-zstd', ...['\x1e', ...'\x22\x23\x24\x25\x26\x27'].map((first) => magic(`${first}\xb5\x2f\xfd`))),
+  openedByNone('old-zstd', ...oldZstd()),
   openedByNone('compress-lzh', magic('\x1f\xa0')),
   openedByReader('pbzx', undefined, magic('pbzx\x00')),
   {

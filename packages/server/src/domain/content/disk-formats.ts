@@ -23,6 +23,9 @@ const ufsMagicAt = 1372
 /** Sizes of a sector, from 128 to 4096 bytes, as boot sectors have them. */
 const fatSectorSizes = ['\x80\x00', '\x00\x01', '\x00\x02', '\x00\x04', '\x00\x08', '\x00\x10']
 
+/** Versions of the file system of the Amiga. */
+const amigaKinds = ['\x00', '\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07']
+
 /** Images of disks, discs and file systems, and the files in which virtual machines keep disks. */
 export const diskFormats: DiskRow[] = [
   file(openedBy7Zip('squashfs', 'squashfs', magic('hsqs'), magic('sqsh'), magic('shsq'), magic('qshs'))),
@@ -69,7 +72,7 @@ export const diskFormats: DiskRow[] = [
   file(openedByNone('bfs', magic('\xce\xfa\xad\x1b'))),
   file(openedByNone('ubi', magic('UBI#\x01'), magic('\x31\x18\x10\x06'))),
   file(openedByNone('jffs2', magic('\x85\x19\x01\xe0'), magic('\x85\x19\x02\xe0'), magic('\x85\x19\x03\x20'))),
-  image(openedByNone('amiga-disk', ...'\x00\x01\x02\x03\x04\x05\x06\x07'.split('').map((kind) => magic(`DOS${kind}`)))),
+  image(openedByNone('amiga-disk', ...amigaKinds.map((kind) => magic(`DOS${kind}`)))),
   image(openedByNone('xfs', magic('XFSB')), (head) => isBlockSize(readBE(head, 4, 4))),
   image(openedBy7Zip('udf', 'udf', ...[1, 2, 3, 4].map((sector) => magic('BEA01', 32_769 + 2048 * sector))), isUdf),
   image(openedBy7Zip('udf', 'udf', magic('BEA01', 32_769))),

@@ -10,7 +10,7 @@ const lengthBytes = 4
 const dictionaryBytes = 4096
 const pieceBytes = 65_536
 
-/** What the dictionary holds at the start, by the definition of the format. */
+/** The format defines these first bytes of the dictionary. */
 const dictionaryStart = Buffer.from(
   '{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor ' +
     'MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20' +

@@ -1,5 +1,5 @@
 import type { Source } from '../source.ts'
-import { isLineStart, readLine } from './text-lines.ts'
+import { isLineStart, listMatches, readLine } from './text-lines.ts'
 
 export type Span = { start: number; end: number }
 
@@ -80,21 +80,11 @@ function skipLineEnd(source: Source, at: number): number {
 
 const postmark = Buffer.from('From ')
 
-const pieceBytes = 2 ** 20
 const strayField = /(?<=^|[\r\n])(?:content-transfer-encoding|content-type[ \t]*:[ \t]*multipart)/gi
 const longestField = 64
 
 /** Positions of lines with a field of MIME, wherever they stand. */
-export function* findMimeFields(source: Source): Generator<number> {
-  for (let at = 0; at < source.bytes; at += pieceBytes) {
-    const from = Math.max(0, at - 1)
-    const text = source.read(from, at + pieceBytes + longestField).toString('latin1')
-    for (const { index } of text.matchAll(strayField)) {
-      const position = from + index
-      if (position >= at && position < at + pieceBytes) yield position
-    }
-  }
-}
+export const findMimeFields = (source: Source) => listMatches(source, strayField, longestField)
 
 /** The start of the block of header lines that a field at `at` belongs to. */
 export function findHeaderStart(source: Source, at: number, from: number): number {

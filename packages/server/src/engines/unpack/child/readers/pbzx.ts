@@ -11,7 +11,7 @@ const xzSignature = Buffer.from('fd377a585a00', 'hex')
 const followedBit = 1n << 24n
 const maxChunks = 100_000
 
-/** One chunk of the stream: an XZ stream, or plain bytes that XZ could not make smaller. */
+/** A chunk is an XZ stream, or holds plain bytes that XZ could not make smaller. */
 type Chunk = { start: number; end: number; isXz: boolean }
 
 /**
@@ -57,7 +57,7 @@ const streamFlags = Buffer.alloc(2)
 /** Writes plain bytes as an XZ stream that stores them. */
 function* wrapInXz(source: Source, start: number, end: number): Generator<Uint8Array> {
   yield Buffer.concat([xzSignature, streamFlags, toChecksum(streamFlags)])
-  // One filter, LZMA2, whose dictionary is as small as can be; the header is filled up to a multiple of four bytes.
+  // The header names one filter, LZMA2 with its smallest dictionary, and is filled up to a multiple of four bytes.
   const blockHeader = Buffer.from([2, 0, 0x21, 1, 0, 0, 0, 0])
   yield Buffer.concat([blockHeader, toChecksum(blockHeader)])
   let blockBytes = blockHeader.length + 4
