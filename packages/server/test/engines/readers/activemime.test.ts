@@ -24,6 +24,12 @@ test('the document is given, where the head tells it or where programs usually w
   }
 })
 
+test('bytes around the stream are not accounted for', async () => {
+  const file = newActiveMime(50)
+  const { accounted } = await readWith(activeMimeReader, Buffer.concat([file, payload]))
+  assert.deepEqual(accounted, [{ start: 50, end: file.length }])
+})
+
 test('a stream that is cut, or that nothing tells, leaves a doubt', async () => {
   for (const file of [
     newActiveMime(50).subarray(0, -10),

@@ -27,6 +27,14 @@ test('the file is given, whatever stands around it and however its lines are wri
   }
 })
 
+test('bytes around the file are not accounted for', async () => {
+  const before = `${'A line of text. '.repeat(4)}7z\xbc\xaf\x27\x1c\n`
+  const { accounted } = await tryReader(binHexReader, `${before}${file}more`)
+  // The checksum at the end is not needed.
+  const [start, end] = [file.indexOf(':') + 1, file.lastIndexOf(':') - 3]
+  assert.deepEqual(accounted, [{ start: before.length + start, end: before.length + end }])
+})
+
 test('each of several files is given', async () => {
   const other = Buffer.from('Another file.')
   const { given, doubts } = await tryReader(binHexReader, `${writeBinHex(other)}\n${file}`)

@@ -36,6 +36,15 @@ test('the examples of the definition are read', async () => {
   }
 })
 
+test('bytes behind the mark of the end are not accounted for', async () => {
+  const bytes = Buffer.concat([Buffer.from(examples[0]?.[1] ?? '', 'hex'), Buffer.alloc(50, 'x')])
+  const end = bytes.length - 50
+  bytes.writeUInt32LE(bytes.length - 4)
+  const { accounted, doubts } = await readWith(compressedRtfReader, bytes)
+  assert.deepEqual(accounted, [{ start: 0, end }])
+  assert.deepEqual(doubts, [])
+})
+
 test('a long text is given whole, and so is one that is not compressed', async () => {
   const text = Buffer.from(`{\\rtf1 ${'A line of a message.\\par\r\n'.repeat(20_000)}}`)
   const plain = Buffer.concat([Buffer.alloc(16), text])

@@ -70,6 +70,7 @@ for (const [name, tnef] of Object.entries(forms)) {
 }
 
 test('every long value is given, whatever it means', async () => {
+  const numbers = Buffer.alloc(80, 'a row of numbers')
   assert.ok(
     hasMember((await readWith(tnefReader, forms['a value behind values of all other kinds'] as Buffer)).given, other),
   )
@@ -77,9 +78,10 @@ test('every long value is given, whatever it means', async () => {
     newAttribute(1, 0x0002_800c, other),
     newAttribute(1, 0x0006_9003, Buffer.concat([u32(1), newValue(0x1009_0102, payload)])),
     newAttribute(1, 0x0001_2345, Buffer.concat([payload, other])),
+    attachmentValues(Buffer.concat([u32(0x3007_1003), u32(numbers.length / 4), numbers])),
   )
   const { given } = await readWith(tnefReader, message)
-  for (const bytes of [other, payload, Buffer.concat([payload, other])]) assert.ok(hasMember(given, bytes))
+  for (const bytes of [other, payload, numbers, Buffer.concat([payload, other])]) assert.ok(hasMember(given, bytes))
 })
 
 test('zeros and a line end behind the last attribute are no doubt', async () => {

@@ -1,6 +1,6 @@
 import { isZlibHead } from '../../../../domain/content/zlib-head.ts'
 import { decompress } from '../inflate.ts'
-import type { Reader } from '../reader.ts'
+import type { Range, Reader } from '../reader.ts'
 import type { Source } from '../source.ts'
 
 const magic = Buffer.from('ActiveMime')
@@ -15,15 +15,16 @@ export const activeMimeReader: Reader = {
   name: 'ActiveMime',
   recognizes: (source) => source.read(0, magic.length).equals(magic),
   async read(source, members) {
-    let isRead = false
+    const accounted: Range[] = []
     for (const start of listStarts(source)) {
-      const { pieces } = decompress('zlib', source.pieces(start, source.bytes))
-      isRead = await members.give({ path: '', pieces }).then(
+      const { pieces, getUsedBytes } = decompress('zlib', source.pieces(start, source.bytes))
+      const isWhole = await members.give({ path: '', pieces }).then(
         () => true,
-        () => isRead,
+        () => false,
       )
+      if (isWhole) accounted.push({ start, end: start + getUsedBytes() })
     }
-    return { accounted: [{ start: 0, end: source.bytes }], doubts: isRead ? [] : ['UnsupportedContainer'] }
+    return { accounted, doubts: accounted.length > 0 ? [] : ['UnsupportedContainer'] }
   },
 }
 

@@ -46,8 +46,7 @@ async function readBinHex(source: Source, members: Members): Promise<Reading> {
     for (const fork of file.forks) await members.give(fork)
     end = file.getEnd()
     if (!file.isWhole()) doubts.add('UnsupportedContainer')
-    // Text around the file was scanned with the content itself.
-    accounted.push({ start: 0, end })
+    accounted.push({ start, end })
   }
   return { accounted, doubts: [...doubts] }
 }

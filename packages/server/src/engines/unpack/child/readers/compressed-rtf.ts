@@ -25,50 +25,65 @@ export const compressedRtfReader: Reader = {
     const end = lengthBytes + source.read(0, lengthBytes).readUInt32LE(0)
     const doubts = new Set<Doubt>(end > source.bytes ? ['UnsupportedContainer'] : [])
     const last = Math.min(end, source.bytes)
-    const isPlain = readKind(source) === kinds.plain
-    await members.give({ path: '', pieces: isPlain ? source.pieces(headBytes, last) : inflate(source, last) })
-    return { accounted: [{ start: 0, end: last }], doubts: [...doubts] }
+    if (readKind(source) === kinds.plain) {
+      await members.give({ path: '', pieces: source.pieces(headBytes, last) })
+      return { accounted: [{ start: 0, end: last }], doubts: [...doubts] }
+    }
+    const { pieces, getUsedBytes } = inflate(source, last)
+    await members.give({ path: '', pieces })
+    return { accounted: [{ start: 0, end: headBytes + getUsedBytes() }], doubts: [...doubts] }
   },
 }
 
 const readKind = (source: Source) => source.read(8, 12).toString('latin1')
 
-/** Yields the text up to the mark of its end, or up to the end of the data. */
-function* inflate(source: Source, end: number): Generator<Buffer> {
-  const dictionary = Buffer.alloc(dictionaryBytes)
-  dictionaryStart.copy(dictionary)
-  let write = dictionaryStart.length
-  let piece = Buffer.alloc(pieceBytes)
-  let filled = 0
+/** Decompresses the text up to the mark of its end, or up to the end of the data. */
+function inflate(source: Source, end: number) {
   const bytes = listBytes(source, headBytes, end)
-  const read = () => bytes.next().value ?? -1
+  let usedBytes = 0
 
-  function put(byte: number) {
-    dictionary[write] = byte
-    write = (write + 1) % dictionaryBytes
-    piece[filled++] = byte
+  function read(): number {
+    const { value = -1 } = bytes.next()
+    if (value !== -1) usedBytes++
+    return value
   }
 
-  for (let control = read(); control !== -1; control = read()) {
-    for (let bit = 1; bit < 256; bit <<= 1) {
-      const first = read()
-      if (first === -1) return yield piece.subarray(0, filled)
-      if ((control & bit) === 0) put(first)
-      else {
-        const second = read()
-        const offset = (first << 4) | (second >> 4)
-        if (second === -1 || offset === write) return yield piece.subarray(0, filled)
-        const length = (second & 15) + 2
-        for (let n = 0; n < length; n++) put(dictionary[(offset + n) % dictionaryBytes] as number)
-      }
-      if (filled > pieceBytes - 32) {
-        yield piece.subarray(0, filled)
-        piece = Buffer.alloc(pieceBytes)
-        filled = 0
+  function* readPieces(): Generator<Buffer> {
+    const dictionary = Buffer.alloc(dictionaryBytes)
+    dictionaryStart.copy(dictionary)
+    let write = dictionaryStart.length
+    let piece = Buffer.alloc(pieceBytes)
+    let filled = 0
+
+    function put(byte: number) {
+      dictionary[write] = byte
+      write = (write + 1) % dictionaryBytes
+      piece[filled++] = byte
+    }
+
+    for (let control = read(); control !== -1; control = read()) {
+      for (let bit = 1; bit < 256; bit <<= 1) {
+        const first = read()
+        if (first === -1) return yield piece.subarray(0, filled)
+        if ((control & bit) === 0) put(first)
+        else {
+          const second = read()
+          const offset = (first << 4) | (second >> 4)
+          if (second === -1 || offset === write) return yield piece.subarray(0, filled)
+          const length = (second & 15) + 2
+          for (let n = 0; n < length; n++) put(dictionary[(offset + n) % dictionaryBytes] as number)
+        }
+        if (filled > pieceBytes - 32) {
+          yield piece.subarray(0, filled)
+          piece = Buffer.alloc(pieceBytes)
+          filled = 0
+        }
       }
     }
+    yield piece.subarray(0, filled)
   }
-  yield piece.subarray(0, filled)
+
+  return { pieces: readPieces(), getUsedBytes: () => usedBytes }
 }
 
 function* listBytes(source: Source, start: number, end: number): Generator<number, undefined> {

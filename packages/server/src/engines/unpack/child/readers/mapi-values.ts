@@ -1,6 +1,6 @@
 import type { Source } from '../source.ts'
 
-/** A value of a list of MAPI properties that has a length of its own. */
+/** A value of a list of MAPI properties that has a length of its own, or a row of values that have not. */
 export type MapiValue = { id: number; start: number; end: number }
 
 /** The bytes of values that all have the same length, by their type. They are filled up to four. */
@@ -26,7 +26,7 @@ const maxValues = 100_000
 
 const toPadded = (bytes: number) => Math.ceil(bytes / 4) * 4
 
-/** Lists the texts, binary values and objects of a property list in TNEF; ends with `damaged` where it makes no sense. */
+/** Lists the texts, binary values, objects and rows of values of a property list in TNEF; ends with `damaged` where it makes no sense. */
 export function* listMapiValues(source: Source, start: number, end: number): Generator<MapiValue | 'damaged'> {
   let at = start
   let values = 0
@@ -55,7 +55,9 @@ export function* listMapiValues(source: Source, start: number, end: number): Gen
     const bytes = fixedBytes[kind]
     if (bytes !== undefined) {
       const count = isMany ? readNumber() : 1
-      at += bytes * count
+      const valueEnd = at + bytes * count
+      if (isMany && valueEnd <= end) yield { id, start: at, end: valueEnd }
+      at = valueEnd
     } else if (Object.values(types).includes(kind)) {
       for (let count = readNumber(); count > 0; count--) {
         const length = readNumber()
