@@ -33,14 +33,16 @@ const commands: Record<string, () => Promise<Command>> = {
 
 /**
  * The `assay` program with the command that the arguments begin with, or with all operator commands: help and the
- * message about an unknown command list them.
+ * message about an unknown command list them. The version alone needs no command.
  */
 export async function makeProgram([name]: string[] = []): Promise<Command> {
   const program = new Command('assay')
     .description('Scans files for malware and images for NSFW content.')
     .version(version)
   const isKnown = name !== undefined && Object.hasOwn(commands, name)
-  for (const [known, make] of Object.entries(commands)) if (!isKnown || known === name) program.addCommand(await make())
+  const isVersion = name === '--version' || name === '-V'
+  for (const [known, make] of Object.entries(commands))
+    if (isKnown ? known === name : !isVersion) program.addCommand(await make())
   setErrorHandling(program)
   return program
 }
