@@ -1,5 +1,7 @@
+import { deflateSync } from 'node:zlib'
 import { plainText, u64be } from './bytes.ts'
 import type { Form } from './form.ts'
+import { breakLines } from './mail-writer.ts'
 import { toSamples } from './samples.ts'
 import { writeTar } from './tar-writer.ts'
 import { run } from './tools.ts'
@@ -41,6 +43,8 @@ function toIntelHex(bytes: Buffer, lineEnd: string): Buffer {
   })
   return Buffer.from(lines.join(''))
 }
+
+const toBase64 = (bytes: Buffer, width = 76) => Buffer.from(breakLines(bytes.toString('base64'), width))
 
 /** Compressed streams that few programs write and some still read. */
 export const oddStreamForms: Form[] = [
@@ -93,6 +97,31 @@ export const oddStreamForms: Form[] = [
         'tar-in-chunks': newPbzx(xz(tar.subarray(0, 300)), tar.subarray(300, 1500), xz(tar.subarray(1500))),
       })
     },
+  },
+  {
+    name: 'base64 alone',
+    family: 'base64',
+    expectation: 'ambiguous',
+    needs: ['compress'],
+    extractors: ['base64', 'base64 twice', 'base64 and others'],
+    make: (payload, name) =>
+      toSamples('b64', {
+        ...Object.fromEntries(
+          [1, 3, 16, 30, 31, 32, 60].map((width) => [`lines-of-${width}`, toBase64(payload, width)]),
+        ),
+        'short-first-line': Buffer.from(
+          toBase64(payload)
+            .toString()
+            .replace(/^.{10}/, '$&\n'),
+        ),
+        twice: toBase64(toBase64(payload)),
+        tar: toBase64(writeTar({ name, data: payload })),
+        compress: toBase64(pack('compress', '-cf')(payload)),
+        zlib: toBase64(deflateSync(payload)),
+        mail: toBase64(
+          Buffer.concat([Buffer.from('From: a@b.c\nContent-Transfer-Encoding: base64\n\n'), toBase64(payload)]),
+        ),
+      }),
   },
   {
     name: 'Intel HEX',

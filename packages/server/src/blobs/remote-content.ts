@@ -1,3 +1,4 @@
+import { mayHoldBase64 } from '../domain/content/base64-text.ts'
 import { mayHoldContent } from '../domain/content/container.ts'
 import { type Content, type Description, headBytes } from '../domain/content/content.ts'
 import { malformed } from '../domain/problem.ts'
@@ -10,6 +11,7 @@ export type ContentNotice = {
   isInMemory: boolean
   description: Description
   mayHold: boolean
+  mayHoldBase64: boolean
 }
 
 /** Content up to this size is sent together with its notice. */
@@ -41,7 +43,8 @@ export function makeSharedContents() {
       const { bytes, isInMemory, whole } = content
       contents.set(id, content)
       try {
-        const notice = { id, bytes, isInMemory, description, mayHold: mayHoldContent(content) }
+        const mayHold = mayHoldContent(content)
+        const notice = { id, bytes, isInMemory, description, mayHold, mayHoldBase64: await mayHoldBase64(content) }
         return await use(notice, bytes <= sentBytes ? whole : undefined)
       } finally {
         contents.delete(id)
@@ -76,6 +79,7 @@ class RemoteContent implements Content {
   readonly sha256: string
   readonly isInMemory: boolean
   mayHold?: boolean
+  readonly mayHoldBase64: boolean
   readonly sendFromOwner?: (address: object, signal: AbortSignal) => Promise<string>
   readonly #id: number
   readonly #owner: Owner
@@ -83,12 +87,14 @@ class RemoteContent implements Content {
   #whole: Buffer | undefined
   #head: Buffer | undefined
 
-  constructor({ id, bytes, isInMemory, description, mayHold }: ContentNotice, sent: Buffer | undefined, owner: Owner) {
+  constructor(notice: ContentNotice, sent: Buffer | undefined, owner: Owner) {
+    const { id, bytes, isInMemory, description } = notice
     this.bytes = bytes
     this.description = description
     this.sha1 = description.hashes.hash_sha1
     this.sha256 = description.hashes.hash_sha256
-    this.mayHold = mayHold
+    this.mayHold = notice.mayHold
+    this.mayHoldBase64 = notice.mayHoldBase64
     this.#id = id
     this.#owner = owner
     this.#isFetchedWhole = isInMemory && bytes <= wholeBytes

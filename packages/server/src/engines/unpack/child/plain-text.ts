@@ -29,43 +29,7 @@ const searched = [
   'Makeself',
   '__HALT_COMPILER\\(\\);',
 ]
-/** Words of base64, which count together with at least 32 of its characters in a row. */
-const base64Words = [
-  'base64',
-  'atob\\(',
-  'b64_?decode',
-  'unpack\\(["\']m',
-  'a2b_base',
-  'certutil',
-  '-encodedcommand',
-  'openssl enc',
-  'binary-?data',
-  'binData',
-]
-/** The starts of encoded files, which need no word. */
-const base64Starts = [
-  'UEsDB',
-  'TVqQ',
-  'TVpQ',
-  'H4sIA',
-  'N3q8rycc',
-  'UmFyIRo',
-  '0M8R4KGx',
-  'JVBERi0',
-  'e1xydG',
-  'WDVPIVAl',
-  'QlpoO',
-  '/Td6WF',
-  'KLUv/',
-  'f0VMRg',
-  'IyEvYmlu',
-  'IyEvdXNy',
-  'PD9waH',
-]
 const marks = new RegExp(searched.join('|'), 'i')
-const words = new RegExp(base64Words.join('|'), 'i')
-const starts = new RegExp(base64Starts.join('|'))
-const run = /[A-Za-z0-9+/_\-\\]{32}/
 
 /**
  * Whether content is text in which no reader finds other content. Assay's signatures for ClamAV (assay.ldb) mark the
@@ -73,7 +37,5 @@ const run = /[A-Za-z0-9+/_\-\\]{32}/
  */
 export function isPlainText(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')
-  return !controls.test(text) && !marks.test(text) && !(hasBase64(text) && run.test(text))
+  return !controls.test(text) && !marks.test(text)
 }
-
-const hasBase64 = (text: string) => words.test(text) || starts.test(text)

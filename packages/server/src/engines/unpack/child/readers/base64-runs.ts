@@ -1,3 +1,11 @@
+import {
+  base64Kinds,
+  hasBase64Kinds,
+  minBase64Chars,
+  minLineChars,
+  setKind,
+  sign,
+} from '../../../../domain/content/base64-text.ts'
 import type { Range } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
@@ -10,18 +18,10 @@ export type Base64Run = {
   isStart?: boolean
 }
 
-/** Fewer characters hold no file. */
-const minRunChars = 64
-/** Base64 that continues on another line has at least as many characters in its first. */
-const minLineChars = 32
 /** A last line of so few characters may be a word of the text behind the run. */
 const maxWordChars = 24
 const maxPrefixBytes = 200
 
-const sign = 1
-const digit = 2
-const upper = 4
-const lower = 8
 const letters = 15
 const pad = 16
 const blank = 32
@@ -29,18 +29,11 @@ const lineEnd = 64
 /** Quotes, and signs that join or continue strings. */
 const joint = 128
 
-const kinds = new Uint8Array(256)
-const setKind = (chars: string, kind: number) => {
-  for (const char of chars) kinds[char.charCodeAt(0)] = kind
-}
-setKind('ABCDEFGHIJKLMNOPQRSTUVWXYZ', upper)
-setKind('abcdefghijklmnopqrstuvwxyz', lower)
-setKind('0123456789', digit)
-setKind('+/-_', sign)
-setKind('=', pad)
-setKind(' \t', blank)
-setKind('\r\n', lineEnd)
-setKind('"\'`.,&\\^|;()#*', joint)
+const kinds = Uint8Array.from(base64Kinds)
+setKind(kinds, '=', pad)
+setKind(kinds, ' \t', blank)
+setKind(kinds, '\r\n', lineEnd)
+setKind(kinds, '"\'`.,&\\^|;()#*', joint)
 
 const ampersand = 0x26
 const backslash = 0x5c
@@ -60,6 +53,8 @@ const isLetter = (byte: number) => {
 type Chunk = Range & { parts: Range[] }
 
 type OpenRun = Base64Run & {
+  /** A short word in front of the first line, which some programs decode as well. */
+  before: Range | undefined
   /** The kinds of the characters, as bits. */
   kinds: number
   /** The characters and bytes of a full line or string; a shorter one is the last. Escaped signs take more bytes. */
@@ -72,7 +67,7 @@ type OpenRun = Base64Run & {
   isOver: boolean
 }
 
-/** Finds runs of base64 in the text before `end`. */
+/** Finds runs of base64 in lines of at least 32 characters, in the text before `end`. */
 export function* listBase64Runs(source: Source, end: number): Generator<Base64Run> {
   const scanner = new Scanner(source)
   let at = 0
@@ -113,6 +108,8 @@ class Scanner {
   /** Whether only blanks, or only blanks and signs that join strings, stand between the run and this place. */
   #isBlankGap = true
   #isJointGap = true
+  /** The characters before this place, if only blanks and signs that join strings follow them. */
+  #before: Range | undefined
   /** The place behind the words with which this line begins as the first line of the run did. */
   #prefixEnd = -1
 
@@ -141,7 +138,9 @@ class Scanner {
     if (kind === lineEnd) this.#startLine(byte, at + 1)
     else if (kind !== blank) {
       this.#isBlankGap = false
-      if (kind !== joint) this.#isJointGap = false
+      if (kind === joint) return
+      this.#isJointGap = false
+      this.#before = undefined
     }
   }
 
@@ -196,7 +195,9 @@ class Scanner {
     if (this.#chunkKinds === sign && this.#chars < 4 && !this.#isPadded) {
       // Signs alone join strings, such as a plus sign.
       this.#isBlankGap = false
-    } else if (run?.isOver === false && this.#fits(run, chunk) && (isRepeated || this.#isJointGap)) {
+      return
+    }
+    if (run?.isOver === false && this.#fits(run, chunk) && (isRepeated || this.#isJointGap)) {
       this.#extendRun(run, chunk, this.#isBlankGap && !isRepeated)
       this.#setGap(true)
     } else if (this.#chars >= minLineChars) {
@@ -206,6 +207,7 @@ class Scanner {
     } else {
       this.#setGap(false)
     }
+    this.#before = this.#isPadded || this.#chars >= minLineChars ? undefined : chunk
   }
 
   /** Whether a chunk is no longer than the lines of the run before it. */
@@ -224,6 +226,7 @@ class Scanner {
     const hasWords = prefixStart === this.#lineStart && /\w/.test(prefix.toString('latin1'))
     return {
       ranges: chunk.parts,
+      before: this.#before,
       chars: this.#chars,
       kinds: this.#chunkKinds,
       lineChars: this.#chars,
@@ -269,9 +272,11 @@ class Scanner {
   #closeRun() {
     const run = this.#run
     this.#run = undefined
-    if (run === undefined || run.chars < minRunChars || !hasBase64Kinds(run.kinds) || isHash(this.#source, run)) return
+    if (run === undefined || run.chars < minBase64Chars || !hasBase64Kinds(run.kinds)) return
     const { ranges, chars } = run
     this.complete.push({ ranges, chars })
+    if (run.before !== undefined && !isLabel(this.#source, run.before))
+      this.complete.push({ ranges: [run.before, ...ranges], chars })
     if (ranges.length === 1) return
     if (run.lastChars <= maxWordChars)
       this.complete.push({ ranges: ranges.slice(0, -1), chars: chars - run.lastChars, isStart: true })
@@ -279,18 +284,12 @@ class Scanner {
     for (const range of ranges) {
       const length = range.end - range.start
       const isStart = range === ranges[0]
-      if (length >= minRunChars) this.complete.push({ ranges: [range], chars: length, isStart })
+      if (length >= minBase64Chars) this.complete.push({ ranges: [range], chars: length, isStart })
     }
   }
 }
 
 const empty = Buffer.alloc(0)
 
-/** Hexadecimal digits, numbers and words do not have all kinds of characters. */
-const hasBase64Kinds = (found: number) =>
-  (found & upper) !== 0 && (found & lower) !== 0 && (found & (digit | sign)) !== 0
-
-/** Whether a run is the hash of a file, as lists of packages have it for each package. */
-function isHash(source: Source, { ranges: [first], chars }: Base64Run): boolean {
-  return first !== undefined && chars < 100 && /^sha\d{3}-/.test(source.read(first.start, first.start + 7).toString())
-}
+/** Whether a word is the end of the label in front of a key or of armour. */
+const isLabel = (source: Source, { start, end }: Range) => source.read(start, end).toString('latin1').endsWith('-----')

@@ -1,8 +1,10 @@
+import { isHash, longestHash } from '../../../../domain/content/base64-text.ts'
 import { canHoldContent } from '../../../../domain/content/container.ts'
 import { isOrdinaryKey } from '../../../../domain/content/keys.ts'
 import { isMailHead } from '../../../../domain/content/mail-head.ts'
 import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
+import { listShortLineRuns } from './base64-lines.ts'
 import { type Base64Run, decodeRun, listBase64Runs } from './base64-runs.ts'
 import { findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
@@ -31,19 +33,29 @@ const otherText = /^(?:%PDF-|\{\\rt)/
 async function readBase64Text(source: Source, members: Members): Promise<Reading> {
   const end = findTextEnd(source)
   let count = 0
-  for (const run of listBase64Runs(source, end)) {
+  for (const run of listRuns(source, end)) {
     if (++count > maxRuns) {
       await members.give({ path: '[further base64]', pieces: decodeFurther(source, end) })
       break
     }
-    if (!isArmoured(source, run) && !isKey(source, run) && !isPartOfContainer(source, run))
+    if (![isHashRun, isArmoured, isKey, isPartOfContainer].some((isOther) => isOther(source, run)))
       await members.give({ path: `[base64 at ${getStart(run)}]`, pieces: decodeRun(source, run) })
   }
   // Text around the data was scanned with the content itself.
   return { accounted: count > 0 ? [{ start: 0, end }] : [], doubts: [] }
 }
 
+function* listRuns(source: Source, end: number): Generator<Base64Run> {
+  yield* listBase64Runs(source, end)
+  yield* listShortLineRuns(source, end)
+}
+
 const getStart = ({ ranges: [first] }: Base64Run) => first?.start ?? 0
+
+function isHashRun(source: Source, { ranges: [first], chars }: Base64Run): boolean {
+  if (first === undefined || chars > longestHash) return false
+  return isHash(source.read(first.start, first.start + chars), 0, chars)
+}
 
 /** The armour of signed and encrypted content. Other labels say nothing: some programs decode what follows any. */
 const armourLabel = /^-----BEGIN (?:PGP |AGE |CMS-|PKCS7-)/
@@ -71,7 +83,7 @@ function isPartOfContainer(source: Source, run: Base64Run): boolean {
 
 function* decodeFurther(source: Source, end: number): Generator<Buffer> {
   let count = 0
-  for (const run of listBase64Runs(source, end)) {
+  for (const run of listRuns(source, end)) {
     if (++count <= maxRuns) continue
     yield* decodeRun(source, run)
     yield lineEnd

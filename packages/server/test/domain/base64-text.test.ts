@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { hasBase64, isText, mayHoldBase64, newBase64Search } from '../../src/domain/content/base64-text.ts'
+import type { Content } from '../../src/domain/content/content.ts'
+
+const data = Buffer.from(Array.from({ length: 68 }, (_, i) => (i * 37) % 256)).toString('base64')
+const prose = 'A line of text with ordinary words, as people write it.\n'.repeat(40)
+const toLines = (width: number) => data.replace(new RegExp(`.{${width}}`, 'g'), '$&\n')
+
+describe('text that may hold base64', () => {
+  const forms: Record<string, string> = {
+    'one line': data,
+    'the alphabet for addresses': data.replaceAll('+', '-').replaceAll('/', '_'),
+    'behind prose': `${prose}${data}\n${prose}`,
+    'commands that append': toLines(40).replace(/(.+)\n?/g, '@echo $1 >> a.txt\r\n'),
+    'strings that are joined': toLines(20).replace(/(.+)\n?/g, "  '$1' +\n"),
+    'escaped slashes': `{"a":"${data.replaceAll('/', '\\/')}"}`,
+    'escaped line ends': `{"a":"${toLines(48).replaceAll('\n', '\\n')}"}`,
+    'references to line ends': `<a b="${toLines(48).replaceAll('\n', '&#13;')}"/>`,
+    'indented lines': `a: !!binary |\n${toLines(24).replace(/^/gm, '    ')}`,
+    'lines between empty ones': toLines(20).replaceAll('\n', '\n\n'),
+  }
+  for (const width of [1, 2, 3, 4, 19, 30, 31, 32, 33, 60, 63, 64, 76]) forms[`lines of ${width}`] = toLines(width)
+  for (const [name, text] of Object.entries(forms)) test(name, () => assert.ok(hasBase64(Buffer.from(text))))
+})
+
+describe('text without base64', () => {
+  const texts: Record<string, string> = {
+    prose,
+    'hashes of files': `${'0123456789abcdef'.repeat(8)}  a.txt\n`.repeat(20),
+    'hashes of packages': `"integrity": "sha512-${data.slice(0, 86)}==",\n`.repeat(20),
+    'long words': 'aVeryLongNameOfSomethingThatIsNotBase(anotherName)\n'.repeat(20),
+    'lines drawn with signs': `${'='.repeat(80)}\n${'-'.repeat(80)}\n${'#'.repeat(80)}\n`,
+    'a list of words': 'Apple\nGrape\nLemon\nMango\nPeach\n'.repeat(10),
+    'a list of numbers': '12345\n67890\n'.repeat(50),
+    empty: '',
+  }
+  for (const [name, text] of Object.entries(texts)) test(name, () => assert.ok(!hasBase64(Buffer.from(text))))
+})
+
+test('base64 is found wherever pieces end', () => {
+  for (const text of [data, toLines(20), toLines(1)]) {
+    const whole = Buffer.from(`${prose}${text}\n${prose}`)
+    for (let at = prose.length; at <= prose.length + text.length; at += 7) {
+      const search = newBase64Search()
+      const found = [whole.subarray(0, at), whole.subarray(at)].map((piece) => search.take(piece))
+      assert.ok(found.includes(true), `${at - prose.length} of ${text.slice(0, 30)}`)
+    }
+  }
+})
+
+test('content that does not begin as text is not searched', async () => {
+  assert.ok(isText(Buffer.from('\ufeffText\n')))
+  assert.ok(!isText(Buffer.from(`\x7fELF\x02\x01\x01\0${data}`, 'latin1')))
+  const toContent = (text: string, isWhole: boolean): Content => ({
+    bytes: text.length,
+    head: Buffer.from(text).subarray(0, 64),
+    sha1: '',
+    sha256: '',
+    isInMemory: true,
+    whole: isWhole ? Buffer.from(text) : undefined,
+    async *read() {
+      for (let at = 0; at < text.length; at += 50) yield Buffer.from(text.slice(at, at + 50))
+    },
+    async release() {},
+  })
+  for (const isWhole of [true, false]) {
+    assert.equal(await mayHoldBase64(toContent(`${prose}${data}`, isWhole)), true)
+    assert.equal(await mayHoldBase64(toContent(prose, isWhole)), false)
+    assert.equal(await mayHoldBase64(toContent(`\0${prose}${data}`, isWhole)), false)
+  }
+})
