@@ -177,11 +177,13 @@ const plainFilters = ['FlateDecode', 'ASCIIHexDecode', 'ASCII85Decode', 'LZWDeco
 
 /** Whether ClamAV decodes the stream to the same bytes. */
 function isPlain(
-  { beginsWithHeader, decryption }: Job,
-  { dictionary, text, object }: PdfStream,
+  { source, beginsWithHeader, decryption }: Job,
+  { dictionary, text, hasPlainHead, start, end }: PdfStream,
   chain: Filter[],
 ): boolean {
-  if (!beginsWithHeader || decryption !== undefined || dictionary === undefined || object === 0) return false
+  if (!beginsWithHeader || decryption !== undefined || dictionary === undefined || !hasPlainHead) return false
+  // ClamAV ends an object at the first keyword, wherever it stands.
+  if (text.includes('obj') || source.find(objectMark, start, end) !== -1) return false
   if (chain.length === 0) return !dictionary.has('Filter')
   const hasPlainText = plainText.test(text) && !/\/(?:DecodeParms|DecodeParams|DP|F|Crypt)\b/.test(text)
   const isDirect = /\/Filter\s*(?:\/|\[\s*\/[^\]]*\])/.test(text) && !/\/Filter\s*\[[^\]]*\bR\b/.test(text)
