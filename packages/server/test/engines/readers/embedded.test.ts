@@ -136,6 +136,12 @@ describe('formats that 7-Zip finds at any place of a file', () => {
   }
 })
 
+test('a cpio of which 7-Zip does not read a field is a doubt: GNU cpio takes the field for zero', async () => {
+  const cpio = Buffer.from(`070701${'0'.repeat(40)}\0${'0'.repeat(47)}00000006${'0'.repeat(8)}a.com\0`)
+  const failing: Partial<Reading> = { accounted: [], doubts: ['UnsupportedContainer'] }
+  assert.deepEqual((await read(Buffer.concat([text, cpio]), failing)).doubts, ['UnsupportedContainer'])
+})
+
 test('more heads than are looked at are a doubt', async () => {
   assert.deepEqual((await read(Buffer.concat([text, Buffer.alloc(800_000, 'hsqs')]))).doubts, ['ScanLimitExceeded'])
 })

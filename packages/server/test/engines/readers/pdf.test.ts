@@ -70,6 +70,16 @@ describe('an attachment in an object that begins twice is given, and not taken f
   }
 })
 
+test('a byte in an attachment that is no digit is a doubt: programs skip it, or take it for one', async () => {
+  for (const [name, digits] of [
+    ['ASCIIHexDecode', '4142\xff4344>'],
+    ['ASCII85Decode', '87cUR\x7fD]i~>'],
+  ] as const) {
+    const content = writePdf({ dictionary: `/Filter /${name}`, data: Buffer.from(digits, 'latin1') })
+    assert.deepEqual((await tryReader(pdfReader, content)).doubts, ['UnsupportedContainer'])
+  }
+})
+
 describe('an attachment is given', () => {
   const forms: Record<string, { content: Buffer; isSeen?: boolean }> = {
     plain: { content: writePdf({ dictionary: '', data: payload }), isSeen: true },

@@ -47,16 +47,17 @@ export function isRar5(head: Buffer): boolean {
 /** The end of each cpio. Its binary forms have a signature of two bytes only. */
 export const cpioEnd = Buffer.from('TRAILER!!!\0', 'latin1')
 
-/** Fields of digits behind the signature, and a name that ends with a zero. */
+/** The places of the length of the name, and of the name. */
 const cpioForms = [
-  { fields: /^07070[12][\da-f]{104}/i, headBytes: 110, nameAt: 94, digits: 8, base: 16 },
-  { fields: /^070707[0-7]{70}/, headBytes: 76, nameAt: 59, digits: 6, base: 8 },
+  { mark: /^07070[12]/, headBytes: 110, nameAt: 94, digits: 8, base: 16 },
+  { mark: /^070707/, headBytes: 76, nameAt: 59, digits: 6, base: 8 },
 ]
 const maxNameBytes = 4096
 
+/** The other fields are not looked at: GNU cpio takes what is no digit there for zero. */
 export function isTextCpio(head: Buffer): boolean {
   const text = head.toString('latin1', 0, 110)
-  const form = cpioForms.find(({ fields }) => fields.test(text))
+  const form = cpioForms.find(({ mark }) => mark.test(text))
   if (form === undefined) return false
   const nameBytes = Number.parseInt(text.slice(form.nameAt, form.nameAt + form.digits), form.base)
   return isCpioName(head.subarray(form.headBytes, form.headBytes + nameBytes), nameBytes)

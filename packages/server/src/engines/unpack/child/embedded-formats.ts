@@ -143,7 +143,7 @@ export const embeddedFormats: EmbeddedFormat[] = [
     isPlausible: () => true,
     isCertain: false,
   },
-  { name: 'cpio', pattern: bytes('07070'), patternAt: 0, isPlausible: isTextCpio, isCertain: false },
+  { name: 'cpio', pattern: bytes('07070'), patternAt: 0, isPlausible: isTextCpio, isCertain: true },
   ...['\xc7\x71', '\x71\xc7'].map((mark) => ({
     name: 'cpio',
     pattern: bytes(mark),

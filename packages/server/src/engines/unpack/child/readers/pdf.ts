@@ -130,7 +130,9 @@ async function giveStream(job: Job, stream: PdfStream): Promise<Doubt[]> {
     for (const chain of chains) {
       if (!isEmbedded && chain.length === 1 && isPictureFilter(chain[0])) continue
       const isSeen = chains.length === 1 && isPlain(job, stream, chain)
-      doubts.push(...(await giveDecoded(job, { ...stream, stop }, chain, { isSeen, isEmbedded })))
+      doubts.push(
+        ...(await giveDecoded(job, { ...stream, stop }, chain, { isSeen, isEmbedded, isOnly: chains.length === 1 })),
+      )
       // The encryption may be that of a PDF within this one, whose own streams are clear.
       if (job.decryption !== undefined) {
         await giveDecoded({ ...job, decryption: undefined }, { ...stream, stop }, chain, { isSeen, isEmbedded })
@@ -190,13 +192,18 @@ function isPlain(
   return hasPlainText && isDirect && chain.length === 1 && plainFilters.includes(chain[0]?.name ?? '')
 }
 
-type Options = { isSeen: boolean; isEmbedded: boolean }
+type Options = {
+  isSeen: boolean
+  isEmbedded: boolean
+  /** The stream has one list of filters. Of several, those that are not meant find odd bytes. */
+  isOnly?: boolean
+}
 
 async function giveDecoded(
   { source, members, decryption }: Job,
   stream: PdfStream & { stop: number },
   chain: Filter[],
-  { isSeen, isEmbedded }: Options,
+  { isSeen, isEmbedded, isOnly = false }: Options,
 ): Promise<Doubt[]> {
   const open = openStreamBytes(source, stream, decryption, chain)
   if (open === undefined) return ['ScanLimitExceeded']
@@ -204,7 +211,8 @@ async function giveDecoded(
   const counted = countBytes(decodeStream(open, chain, damage))
   const path = `object ${stream.object}`
   await members.give({ path, pieces: counted.pieces, isSeen })
-  const isLost = isEmbedded && isIncomplete(damage, counted.getBytes()) && stream.stop > stream.start
+  const isOdd = isOnly && damage.hasOddText === true
+  const isLost = isEmbedded && (isOdd || isIncomplete(damage, counted.getBytes())) && stream.stop > stream.start
   return isLost ? ['UnsupportedContainer'] : []
 }
 
