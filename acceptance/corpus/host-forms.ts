@@ -1,9 +1,13 @@
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { newRar4, newZip } from '../support/archives.ts'
+import { plainText } from './bytes.ts'
 import type { Form, Sample } from './form.ts'
 import { hosts, newId3, newMpegFrames } from './host-writers.ts'
 import { packFiles, toSamples } from './samples.ts'
 import { writeTar } from './tar-writer.ts'
+import { run } from './tools.ts'
 
 /** An archive of each kind that tools find behind other bytes, and two kinds that most tools do not find. */
 function newArchives(payload: Buffer, name: string, workdir: string): Record<string, Buffer> {
@@ -53,6 +57,48 @@ export const hostForms: Form[] = [
         alone: newId3(zip),
         'with-frames': Buffer.concat([newId3(zip), newMpegFrames()]),
         'between-frames': Buffer.concat([newMpegFrames(), zip, newMpegFrames()]),
+      })
+    },
+  },
+  {
+    name: 'archives that 7-Zip finds behind text',
+    family: 'archive behind another file',
+    expectation: 'opened',
+    needs: ['7z', 'cpio', 'bsdtar', 'mkfs.cramfs'],
+    make(payload, name, workdir) {
+      writeFileSync(join(workdir, name), payload)
+      const cpio = (kind: string) =>
+        run('cpio', ['-o', '--quiet', '-H', kind], { cwd: workdir, input: Buffer.from(name) })
+      const folder = join(workdir, 'folder')
+      mkdirSync(folder)
+      copyFileSync(join(workdir, name), join(folder, name))
+      run('mkfs.cramfs', [folder, join(workdir, 'a.cramfs')])
+      const archives = {
+        ...Object.fromEntries(['newc', 'crc', 'odc', 'bin'].map((kind) => [`cpio-${kind}`, cpio(kind)])),
+        xar: run('bsdtar', ['-cf', '-', '--format', 'xar', name], { cwd: workdir }),
+        cramfs: readFileSync(join(workdir, 'a.cramfs')),
+      }
+      return Object.entries(archives).map(
+        ([kind, bytes]): Sample => ({ name: `a-${kind}.bin`, bytes: Buffer.concat([plainText, bytes]) }),
+      )
+    },
+  },
+  {
+    name: 'RAR 4 with a wrong header behind text',
+    family: 'archive behind another file',
+    expectation: 'ambiguous',
+    needs: [],
+    make(payload, name) {
+      const rar = newRar4({ name, data: payload })
+      const changed = (at: number) => {
+        const bytes = Buffer.from(rar)
+        bytes[at] = 0xff - (bytes[at] as number)
+        return Buffer.concat([plainText, bytes])
+      }
+      return toSamples('rar', {
+        checksum: changed(7),
+        kind: changed(9),
+        'no-main-header': Buffer.concat([plainText, rar.subarray(0, 7), rar.subarray(20)]),
       })
     },
   },

@@ -36,6 +36,18 @@ const eachFraming = (write: (payload: Buffer, framing: Framing) => Buffer): Reco
 const compress = (algorithm: number, packets: Buffer) =>
   Buffer.concat([Buffer.from([algorithm]), algorithm === zip ? deflateRawSync(packets) : deflateSync(packets)])
 
+/** A signature of a version, a type and algorithms that are known, without any value. */
+const signature = Buffer.from([4, 0, 22, 10, 0, 0, 0, 0, 1, 2, 3, 4])
+
+/** Literal data behind other packets. */
+const behind = (packets: Buffer) => (payload: Buffer) =>
+  Buffer.concat([packets, writePacket(literalTag, writeLiteral(payload), 'new-1')])
+
+const padded = (body: Buffer) => Buffer.concat([body, Buffer.alloc(9)])
+
+const armour = (packets: Buffer) =>
+  Buffer.from(`-----BEGIN PGP SIGNATURE-----\n\n${toBase64Lines(packets)}\n-----END PGP SIGNATURE-----\n`)
+
 const sqCertificate = (workdir: string) => {
   run('sq', ['key', 'generate', '-u', 'ann@example.org', '--export', 'key.pgp'], { cwd: workdir })
   return 'key.pgp'
@@ -202,6 +214,54 @@ export const openpgpForms: Form[] = [
         ]),
       'no-name.gpg': (payload) => writePacket(literalTag, writeLiteral(payload, 't', ''), 'old-1'),
       'utf-8.gpg': (payload) => writePacket(literalTag, writeLiteral(payload, 'u'), 'old-1'),
+    },
+    { needs: [] },
+  ),
+  gpgForm(
+    'OpenPGP literal data of a format that is not known',
+    'opened',
+    {
+      ...eachFraming((payload, framing) => {
+        const isShort = framing === 'new-1' || framing === 'old-1'
+        const body = isShort ? writeLiteral(payload, 'x') : Buffer.from(longLiteral(payload))
+        body[0] = 0
+        return writePacket(literalTag, body, framing)
+      }),
+      'name-that-is-no-text.gpg': (payload) =>
+        writePacket(literalTag, writeLiteral(payload, 'x', '\x01\xff\x02'), 'old-1'),
+      'longer-than-the-content.gpg': (payload) =>
+        writePacket(literalTag, Buffer.concat([writeLiteral(payload, 'x'), Buffer.alloc(900)]), 'new-5').subarray(
+          0,
+          -900,
+        ),
+    },
+    { needs: [] },
+  ),
+  gpgForm(
+    'OpenPGP packets that gpg skips',
+    'opened',
+    {
+      'comment.gpg': behind(writePacket(61, Buffer.from('a comment'), 'new-1')),
+      'trust.gpg': behind(writePacket(12, Buffer.from('any bytes'), 'old-1')),
+      'empty-signature.gpg': behind(writePacket(2, Buffer.alloc(0), 'old-1')),
+      'damaged-key.gpg': behind(writePacket(6, Buffer.alloc(20, 'A'), 'old-2')),
+      'many.gpg': behind(Buffer.concat(Array.from({ length: 300 }, () => writePacket(12, Buffer.from('a'), 'old-1')))),
+      'long.gpg': behind(writePacket(12, Buffer.alloc(100_000, 'A'), 'new-5')),
+      'in-compressed.gpg': (payload) =>
+        writePacket(compressedTag, compress(zip, behind(writePacket(60, ciphertext, 'new-2'))(payload)), 'old-rest'),
+      'armoured.asc': (payload) =>
+        armour(behind(Buffer.concat(Array.from({ length: 5 }, () => writePacket(2, signature, 'new-1'))))(payload)),
+    },
+    { needs: [] },
+  ),
+  gpgForm(
+    'OpenPGP compressed data that is shorter than its packet',
+    'ambiguous',
+    {
+      'zip.gpg': (payload) =>
+        writePacket(compressedTag, padded(compress(zip, behind(Buffer.alloc(0))(payload))), 'new-1').subarray(0, -9),
+      'zlib.gpg': (payload) =>
+        writePacket(compressedTag, padded(compress(zlib, behind(Buffer.alloc(0))(payload))), 'old-2').subarray(0, -9),
     },
     { needs: [] },
   ),

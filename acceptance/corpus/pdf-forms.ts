@@ -88,6 +88,13 @@ const eachEncryption = (user: string): Record<string, Build> =>
 
 const withQpdf = { needs: ['qpdf'] }
 
+/** A PDF without a table, in which the beginning of the attached stream is another one. */
+const changed = (replacement: string) => (payload: Buffer) => {
+  const pdf = writePdf(attachToPdf(embed(flate(payload), '/Filter /FlateDecode')), { hasTable: false })
+  const begin = /(\d+) 0 obj\n(<<([^>]*?\/EmbeddedFile\b))/
+  return Buffer.from(pdf.toString('latin1').replace(begin, replacement), 'latin1')
+}
+
 /** PDF files with an attachment. */
 export const pdfForms: Form[] = [
   pdfForm(
@@ -191,6 +198,12 @@ export const pdfForms: Form[] = [
     'version-9.pdf': (payload) => writePdf(attachToPdf(embed(payload)), { version: '9.9' }),
     'text-after.pdf': (payload) =>
       Buffer.concat([writePdf(attachToPdf(embed(payload))), Buffer.from('text after the end\n')]),
+  }),
+  pdfForm('PDF with an object that begins twice', 'ambiguous', {
+    'twice.pdf': changed('$1 0 obj $1 0 obj\n$2'),
+    'within-another.pdf': changed('$1 0 obj\n<</A 1>>\n$1 0 obj\n$2'),
+    'within-a-stream.pdf': changed('$1 0 obj\n<</Filter/ASCIIHexDecode/Length 9>>\nstream\nabc\n$1 0 obj\n$2'),
+    'end-in-its-dictionary.pdf': changed('$1 0 obj\n<< endobj $3'),
   }),
   pdfForm(
     'PDF with other places of an attachment',

@@ -74,6 +74,11 @@ const archives: Row[] = [
   // Parallel writers begin with a skippable frame, which has one of sixteen signatures.
   openedBy7Zip('zstd', 'zstd', magic('\x28\xb5\x2f\xfd'), ...skippable()),
   { ...openedBy7Zip('lzma', 'lzma', magic('\x5d\x00\x00')), confirm: isLzma },
+  // LZMA behind a byte that tells of a filter for programs.
+  {
+    ...openedBy7Zip('lzma86', 'lzma86', magic('\x00\x5d\x00\x00'), magic('\x01\x5d\x00\x00')),
+    confirm: (head) => isLzma(head.subarray(1)),
+  },
   openedBy7Zip('compress', 'z', magic('\x1f\x9d')),
   openedBy7Zip('wim', 'wim', magic('MSWIM\x00\x00\x00')),
   openedBy7Zip('cab', 'cab', magic('MSCF\x00\x00\x00\x00')),

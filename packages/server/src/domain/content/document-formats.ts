@@ -2,7 +2,7 @@ import { readMacBinary } from './apple-formats.ts'
 import { findCmsKind } from './cms-head.ts'
 import { headBytes } from './content.ts'
 import { isMailHead } from './mail-head.ts'
-import { mayBePackets } from './openpgp-packets.ts'
+import { mayBePackets } from './openpgp-chain.ts'
 
 /**
  * Whether the head is that of a document or mail that may hold other files. A wrong yes costs time, a wrong no hides

@@ -1,10 +1,12 @@
 import { findCmsKind } from './cms-head.ts'
-import { findPacketKind } from './openpgp-packets.ts'
+import { findPacketData } from './openpgp-chain.ts'
+import { findPacketKind, type Read } from './openpgp-packets.ts'
 
 /** Whether bytes are a key, a certificate or a detached signature, which hold no other content. */
 export function isOrdinaryKey(bytes: Buffer): boolean {
   if (bytes.toString('latin1', 0, opensshMark.length) === opensshMark) return true
-  if (findPacketKind((start, end) => bytes.subarray(start, end), bytes.length) === 'keys') return true
+  const read: Read = (start, end) => bytes.subarray(start, end)
+  if (findPacketKind(read, bytes.length) === 'keys') return findPacketData(read, bytes.length) === undefined
   return isWholeValue(bytes) && findCmsKind(bytes) === undefined
 }
 

@@ -1,7 +1,5 @@
-import { headBytes } from './content.ts'
-
 /** Reads bytes of content, fewer where it ends. */
-type Read = (start: number, end: number) => Buffer
+export type Read = (start: number, end: number) => Buffer
 
 type PacketPart = { start: number; end: number }
 
@@ -30,6 +28,7 @@ export const packetTags = {
   sealedWithAead: 20,
 } as const
 
+/** Programs skip packets of other kinds. */
 const knownTags = new Set([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 21])
 /** Keys, user names, attributes, trust and padding. */
 const keyTags = new Set([5, 6, 7, 12, 13, 14, 17, 21])
@@ -39,14 +38,14 @@ const encryptedTags = new Set([1, 3, 9, 18, 20])
 const maxParts = 1_000_000
 
 export const isEncryptedTag = (tag: number) => encryptedTags.has(tag)
+export const isKnownTag = (tag: number) => knownTags.has(tag)
 
-/** The packet at a position (RFC 9580), in the old or new format; undefined when there is none. */
+/** The packet at a position (RFC 9580), of any kind, in the old or new format; undefined when there is none. */
 export function readPacket(read: Read, at: number, bytes: number): Packet | undefined {
   const head = read(at, at + 6)
   const first = head[0]
   if (first === undefined || (first & 0x80) === 0 || head.length < 2) return undefined
   const tag = (first & 0x40) === 0 ? (first >> 2) & 0x0f : first & 0x3f
-  if (!knownTags.has(tag)) return undefined
   const packet = (first & 0x40) === 0 ? readOldLength(head, at, bytes) : readNewLength(read, at + 1, bytes, tag)
   return packet === undefined ? undefined : { ...packet, tag }
 }
@@ -109,37 +108,27 @@ export function readBodyStart(read: Read, { parts }: Pick<Packet, 'parts'>, byte
   return start
 }
 
-const countBodyBytes = ({ parts }: Packet) => parts.reduce((sum, { start, end }) => sum + end - start, 0)
+export const countBodyBytes = ({ parts }: Packet) => parts.reduce((sum, { start, end }) => sum + end - start, 0)
 const bodyStartBytes = 16
 
 /** Packets that content may begin with. */
 const firstTags = new Set([1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 18, 20])
-
-/** Whether content with this head may be OpenPGP packets, as far as the first of them tells. */
-export function mayBePackets(head: Buffer): boolean {
-  const first = head[0] ?? 0
-  if ((first & 0x80) === 0 || !firstTags.has((first & 0x40) === 0 ? (first >> 2) & 0x0f : first & 0x3f)) return false
-  const read: Read = (start, end) => head.subarray(start, end)
-  const packet = readPacket(read, 0, Number.MAX_SAFE_INTEGER)
-  if (packet === undefined) return false
-  const length = countBodyBytes(packet)
-  if (isSealed(packet.tag)) {
-    const isWhole = packet.end === head.length || head.length >= headBytes
-    if (packet.isOpenEnded || length < minSealedBytes || !isWhole) return false
-  }
-  return isPlausibleBody(packet.tag, readBodyStart(read, packet, bodyStartBytes), length)
-}
+export const isFirstTag = (tag: number) => firstTags.has(tag)
 
 /** Encrypted data without the packets of its key has no form of its own: it must fill the content. */
-const isSealed = (tag: number) => tag === 9 || tag === 18 || tag === 20
-const minSealedBytes = 18
+export const isSealed = (tag: number) => tag === 9 || tag === 18 || tag === 20
+export const minSealedBytes = 18
 
 const isPublicKeyAlgorithm = (id = -1) => (id >= 1 && id <= 3) || (id >= 16 && id <= 22) || (id >= 25 && id <= 28)
 const isHash = (id = -1) => (id >= 1 && id <= 3) || (id >= 8 && id <= 14)
 const isCipher = (id = -1) => (id >= 1 && id <= 4) || (id >= 7 && id <= 13)
 const isAead = (id = -1) => id >= 1 && id <= 3
 
-/** Whether the first bytes of a body are what its tag demands. */
+/** Whether a packet begins as its tag demands. */
+export const isPlausiblePacket = (read: Read, packet: Packet): boolean =>
+  isPlausibleBody(packet.tag, readBodyStart(read, packet, bodyStartBytes), countBodyBytes(packet))
+
+/** Whether the first bytes of a body are those of its tag. */
 function isPlausibleBody(tag: number, body: Buffer, length: number): boolean {
   const [a, b, c, d] = body
   if (tag === 1)
@@ -162,7 +151,7 @@ function isPlausibleBody(tag: number, body: Buffer, length: number): boolean {
         : (a === 4 || a === 5 || a === 6) && isPublicKeyAlgorithm(body[5])) && length > 16
     )
   }
-  if (tag === 8) return a !== undefined && a <= 3 && isCompressed(a, body.subarray(1))
+  if (tag === 8) return isCompressedBody(body)
   if (tag === 10) return length === 3 && body.toString('latin1', 0, 3) === 'PGP'
   if (tag === 11) return a !== undefined && literalFormats.has(a) && body.length > 5 && length >= 6 + (b ?? 0)
   if (tag === 13) return length > 0 && length < 2048
@@ -172,6 +161,8 @@ function isPlausibleBody(tag: number, body: Buffer, length: number): boolean {
 }
 
 const literalFormats = new Set(['b', 't', 'u', 'l', '1', 'm'].map((text) => text.charCodeAt(0)))
+
+export const isCompressedBody = (body: Buffer) => (body[0] ?? 4) <= 3 && isCompressed(body[0] ?? 4, body.subarray(1))
 
 /** Whether compressed data begins as its method demands; deflate alone has no mark, but a type of its first block. */
 function isCompressed(method: number, data: Buffer): boolean {
@@ -192,13 +183,14 @@ export function findPacketKind(read: Read, bytes: number): PacketKind | undefine
   let firstTag = 0
   for (let count = 0; count < 4 && at < bytes; count++) {
     const packet = readPacket(read, at, bytes)
-    if (packet === undefined) return hasEnough(kind, count, firstTag) ? kind : undefined
+    if (packet === undefined || !knownTags.has(packet.tag)) return hasEnough(kind, count, firstTag) ? kind : undefined
     if (count === 0) firstTag = packet.tag
     const body = readBodyStart(read, packet, bodyStartBytes)
     const length = countBodyBytes(packet)
     if (!isPlausibleBody(packet.tag, body, length)) return hasEnough(kind, count, firstTag) ? kind : undefined
     // Programs give the data of the first packet, whatever follows it, and as much of it as there is.
     if (count === 0 && packet.tag === packetTags.literal && isNamedLiteral(read, packet)) return 'message'
+    if (count === 0 && packet.tag === packetTags.compressed) return 'message'
     if (packet.isCut) return count > 0 ? (isEncryptedTag(packet.tag) ? 'encrypted' : kind) : undefined
     if (isEncryptedTag(packet.tag)) kind = 'encrypted'
     else kind ??= keyTags.has(packet.tag) || packet.tag === packetTags.signature ? 'keys' : 'message'
@@ -206,7 +198,7 @@ export function findPacketKind(read: Read, bytes: number): PacketKind | undefine
     if (count === 0 && isSealed(packet.tag)) {
       return packet.end === bytes && !packet.isOpenEnded && length >= minSealedBytes ? 'encrypted' : undefined
     }
-    if (count === 0 && !firstTags.has(packet.tag)) return undefined
+    if (count === 0 && !isFirstTag(packet.tag)) return undefined
     at = packet.end
   }
   return kind

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib'
 import { readContent } from '../../../src/engines/unpack/child/read-content.ts'
 import type { Reading } from '../../../src/engines/unpack/child/reader.ts'
 import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
-import { member, newTar, newZip, writeArchive } from '../unpack-archives.ts'
+import { member, newRar4, newTar, newZip, writeArchive } from '../unpack-archives.ts'
 import { collectMembers } from './reader-support.ts'
 
 const text = Buffer.from('#!/bin/sh\nexec something\n')
@@ -81,6 +81,69 @@ test('a container that is certainly one, and does not open, is a doubt', async (
   assert.deepEqual(doubts, ['UnsupportedContainer'])
   const installer = Buffer.concat([text, Buffer.from('rDlPtS\xcd\xe6\xd7\x7b\x0b\x2a and more', 'latin1')])
   assert.deepEqual((await read(installer)).doubts, ['UnsupportedContainer'])
+})
+
+describe('a RAR of which only The Unarchiver reads the headers', () => {
+  const rar = newRar4()
+  const change = (at: number) => Buffer.from(rar).fill(0xff & ~(rar[at] as number), at, at + 1)
+  const failing: Partial<Reading> = { accounted: [], doubts: ['UnsupportedContainer'] }
+
+  test('is a doubt with a wrong checksum, without a main header and behind long blocks', async () => {
+    const block = Buffer.from([0, 0, 0x75, 0, 0x80, 11, 0, 0x40, 0x0d, 3, 0])
+    const longBlock = Buffer.concat([block, Buffer.alloc(200_000)])
+    const forms = [
+      change(7),
+      Buffer.concat([rar.subarray(0, 7), rar.subarray(20)]),
+      Buffer.concat([rar.subarray(0, 7), longBlock, rar.subarray(20)]),
+    ]
+    for (const form of forms) {
+      assert.deepEqual((await read(Buffer.concat([text, form]), failing)).doubts, ['UnsupportedContainer'])
+    }
+  })
+
+  test('is none where only its signature is there', async () => {
+    const behind = ['crc of a header', '\0\0\x73\0\0\x0d\0\0\0\0\0\0\0\0\0and text', '\0'.repeat(80)]
+    for (const bytes of behind) {
+      const content = Buffer.concat([text, rar.subarray(0, 7), Buffer.from(bytes, 'latin1'), text])
+      assert.deepEqual((await read(content, failing)).doubts, [])
+    }
+  })
+})
+
+describe('formats that 7-Zip finds at any place of a file', () => {
+  const name = Buffer.from('a.com\0')
+  const fields = Array.from({ length: 13 }, (_, n) => (n === 11 ? '00000006' : '00000000')).join('')
+  const binary = Buffer.alloc(26)
+  for (const [at, word] of [0o070707, 0, 0, 0o100644].entries()) binary.writeUInt16LE(word, 2 * at)
+  binary.writeUInt16LE(name.length, 20)
+  const superblock = Buffer.alloc(4096)
+  superblock.writeUInt32LE(16, 1024 + 4)
+  superblock.writeUInt16LE(0xef53, 1024 + 56)
+  const forms: Record<string, Buffer> = {
+    xar: Buffer.from('xar!\0\x1c\0\x01', 'latin1'),
+    cpio: Buffer.concat([Buffer.from(`070701${fields}`), name]),
+    'cpio, binary': Buffer.concat([binary, name, Buffer.from('TRAILER!!!\0')]),
+    'cpio, binary, the other order': Buffer.concat([binary.swap16(), name, Buffer.from('TRAILER!!!\0')]),
+    cramfs: Buffer.concat([Buffer.from('453dcd28', 'hex'), Buffer.alloc(12), Buffer.from('Compressed ROMFS')]),
+    ext: superblock,
+    qcow: Buffer.from('QFI\xfb\0\0\0\x03', 'latin1'),
+    vmdk: Buffer.from('KDMV\x01\0\0\0'),
+  }
+  for (const [form, bytes] of Object.entries(forms)) {
+    test(form, async () => {
+      assert.deepEqual((await read(Buffer.concat([text, bytes, text]))).types, [form.split(',')[0]])
+    })
+  }
+})
+
+test('a cpio of which 7-Zip does not read a field is a doubt: GNU cpio takes the field for zero', async () => {
+  const cpio = Buffer.from(`070701${'0'.repeat(40)}\0${'0'.repeat(47)}00000006${'0'.repeat(8)}a.com\0`)
+  const failing: Partial<Reading> = { accounted: [], doubts: ['UnsupportedContainer'] }
+  assert.deepEqual((await read(Buffer.concat([text, cpio]), failing)).doubts, ['UnsupportedContainer'])
+})
+
+test('more heads than are looked at are a doubt', async () => {
+  assert.deepEqual((await read(Buffer.concat([text, Buffer.alloc(800_000, 'hsqs')]))).doubts, ['ScanLimitExceeded'])
 })
 
 test('formats that ClamAV skips are given without the bytes by which it tells them', async () => {

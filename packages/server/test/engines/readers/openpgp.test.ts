@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { deflateRawSync, deflateSync } from 'node:zlib'
+import { headBytes } from '../../../src/domain/content/content.ts'
 import { isDocument } from '../../../src/domain/content/document-formats.ts'
 import { armourReader } from '../../../src/engines/unpack/child/readers/armour.ts'
 import { openPgpReader } from '../../../src/engines/unpack/child/readers/openpgp.ts'
@@ -107,9 +108,58 @@ test('literal data at the start is given, whatever follows it, and as much as th
   const cut = await tryReader(openPgpReader, literal.subarray(0, -3))
   assert.ok(hasMember(cut.given, payload.subarray(0, -3)))
   assert.deepEqual(cut.doubts, ['UnsupportedContainer'])
-  // A name that is no text is none.
-  const chance = Buffer.concat([Buffer.from([0xcb, 20, 0x62, 3, 1, 2, 3]), Buffer.alloc(40, 200)])
-  assert.deepEqual((await tryReader(openPgpReader, chance)).given, [])
+})
+
+describe('content is given in each form that gpg extracts, and a wrong guess is no doubt', () => {
+  const odd = Buffer.from(literalBody)
+  odd[0] = 0
+  const oddLiteral = newPacket(11, odd)
+  const forms: Record<string, Buffer> = {
+    'a format that is not known': oddLiteral,
+    'a length beyond the end': newPacket(11, Buffer.concat([odd, Buffer.alloc(9)])).subarray(0, -9),
+    'a comment before it': Buffer.concat([newPacket(61, payload), literal]),
+    'a damaged key before it': Buffer.concat([newPacket(6, payload), oddLiteral]),
+    'many packets before it': Buffer.concat([...Array.from({ length: 500 }, () => newPacket(12, payload)), literal]),
+    'a packet of a reserved kind before it': Buffer.concat([newPacket(0, payload), literal]),
+    'a packet before it that is longer than the head': Buffer.concat([newPacket(12, Buffer.alloc(80_000)), literal]),
+  }
+  for (const [name, content] of Object.entries(forms)) {
+    test(name, async () => {
+      assert.ok(isDocument(content.subarray(0, headBytes)))
+      const { given, doubts, accounted } = await tryReader(openPgpReader, content)
+      assert.ok(hasMember(given, payload))
+      assert.deepEqual([doubts, accounted], [[], []])
+    })
+  }
+
+  test('a compressed packet that ends before its length says', async () => {
+    for (const inner of [literal, Buffer.concat([newPacket(60, payload), oddLiteral])]) {
+      const packet = newPacket(8, Buffer.concat([Buffer.from([1]), deflateRawSync(inner), Buffer.alloc(9)]))
+      const { given, doubts } = await tryReader(openPgpReader, packet.subarray(0, -9))
+      assert.ok(hasMember(given, inner))
+      assert.deepEqual(doubts, ['UnsupportedContainer'])
+    }
+  })
+
+  test('encrypted data behind a comment', async () => {
+    const key = newPacket(3, Buffer.from([4, 9, 3, 10, 1, 2, 3, 4, 5, 6, 7, 8, 0x60]))
+    const sealed = newPacket(18, Buffer.concat([Buffer.from([1]), payload]))
+    const { doubts } = await tryReader(openPgpReader, Buffer.concat([newPacket(61, payload), key, sealed]))
+    assert.deepEqual(doubts, ['EncryptedContent'])
+  })
+
+  test('bytes that repeat are no packets: each part of them would be like the whole', async () => {
+    for (const bytes of [[0xcb], [0xac], [0xcb, 0xcc], [0xaf, 0xaf, 0xb0]]) {
+      const { given } = await tryReader(openPgpReader, Buffer.alloc(10_000, Buffer.from(bytes)))
+      assert.deepEqual(given, [])
+    }
+  })
+})
+
+test('content behind signatures in armour is given', async () => {
+  const packets = Buffer.concat([...Array.from({ length: 5 }, () => signature), literal])
+  const text = `-----BEGIN PGP SIGNATURE-----\n\n${packets.toString('base64')}\n-----END PGP SIGNATURE-----\n`
+  assert.ok(hasMember((await tryReader(armourReader, text)).given, packets))
 })
 
 test('other bytes are not taken for packets', async () => {

@@ -50,6 +50,36 @@ const runs = Buffer.concat([
   Buffer.from([128]),
 ])
 
+describe('an attachment in an object that begins twice is given, and not taken for seen by ClamAV', () => {
+  const change = (from: RegExp, to: string) =>
+    Buffer.from(writePdf(flate).toString('latin1').replace(from, to), 'latin1')
+  const forms: Record<string, Buffer> = {
+    'within another one': change(/5 0 obj/, '5 0 obj\n<</A 1>>\n5 0 obj'),
+    'in its dictionary': change(/EmbeddedFile\b/, 'EmbeddedFile 5 0 obj<<'),
+    'with an end in its dictionary': change(/(\/Length \d+)/, '$1 endobj'),
+    'within a stream that does not end': change(
+      /5 0 obj/,
+      '5 0 obj\n<</Filter/ASCIIHexDecode/Length 9>>\nstream\nabc\n5 0 obj',
+    ),
+  }
+  for (const [name, content] of Object.entries(forms)) {
+    test(name, async () => {
+      const { given } = await tryReader(pdfReader, content)
+      assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(payload) && !isSeen))
+    })
+  }
+})
+
+test('a byte in an attachment that is no digit is a doubt: programs skip it, or take it for one', async () => {
+  for (const [name, digits] of [
+    ['ASCIIHexDecode', '4142\xff4344>'],
+    ['ASCII85Decode', '87cUR\x7fD]i~>'],
+  ] as const) {
+    const content = writePdf({ dictionary: `/Filter /${name}`, data: Buffer.from(digits, 'latin1') })
+    assert.deepEqual((await tryReader(pdfReader, content)).doubts, ['UnsupportedContainer'])
+  }
+})
+
 describe('an attachment is given', () => {
   const forms: Record<string, { content: Buffer; isSeen?: boolean }> = {
     plain: { content: writePdf({ dictionary: '', data: payload }), isSeen: true },

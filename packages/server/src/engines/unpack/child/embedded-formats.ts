@@ -1,4 +1,7 @@
 import { crc32 } from 'node:zlib'
+import { listContainerFormats } from '../../../domain/content/container-formats.ts'
+import { headBytes } from '../../../domain/content/content.ts'
+import { cpioEnd, isBinaryCpio, isRar4, isRar5, isTextCpio, type ReadFrom } from './embedded-archives.ts'
 
 /** A container format that may begin anywhere in content: the bytes to search for, and a check of what stands there. */
 export type EmbeddedFormat = {
@@ -7,7 +10,7 @@ export type EmbeddedFormat = {
   /** The distance from the start of the container to the pattern. */
   patternAt: number
   /** Whether a container begins with this head, of at least 64 bytes where the content is long enough. */
-  isPlausible(head: Buffer): boolean
+  isPlausible(head: Buffer, read: ReadFrom): boolean
   /**
    * The check leaves no room for chance, as a checksum does: a container that cannot be opened is a doubt, not a
    * coincidence.
@@ -15,6 +18,8 @@ export type EmbeddedFormat = {
   isCertain: boolean
   /** The format is a compressed stream, whose first bytes chance may form. One that breaks soon is no stream. */
   isStream?: boolean
+  /** The format is searched only in content that has these bytes somewhere, because its pattern is short. */
+  needs?: Buffer
 }
 
 const bytes = (text: string) => Buffer.from(text, 'latin1')
@@ -31,18 +36,6 @@ function isZip(head: Buffer): boolean {
 }
 
 const is7z = (head: Buffer) => head.length >= 32 && crc32(head.subarray(12, 32)) === head.readUInt32LE(8)
-
-function isRar4(head: Buffer): boolean {
-  if (head.length < 20) return false
-  const length = head.readUInt16LE(12)
-  return length >= 13 && length <= 57 && (crc32(head.subarray(9, 7 + length)) & 0xffff) === head.readUInt16LE(7)
-}
-
-function isRar5(head: Buffer): boolean {
-  if (head.length < 20) return false
-  const length = head[12] ?? 0
-  return length > 0 && length < 50 && crc32(head.subarray(12, 13 + length)) === head.readUInt32LE(8)
-}
 
 function isGzip(head: Buffer): boolean {
   const [, , , flags = 255, , , , , extraFlags = 255, system = 254] = head
@@ -76,6 +69,29 @@ const isOle = (head: Buffer) =>
 
 const isSquashfs = (head: Buffer) =>
   head.length >= 32 && head.readUInt16LE(28) === 4 && head.readUInt32LE(12) === 2 ** head.readUInt16LE(22)
+
+/** Formats that 7-Zip finds at any place of a file. Their heads are those of the same formats at the start. */
+const foundBySevenZip: [name: string, pattern: string, patternAt: number][] = [
+  ['xar', 'xar!\x00\x1c\x00\x01', 0],
+  ['rpm', '\xed\xab\xee\xdb', 0],
+  ['chm', 'ITSF\x03\x00\x00\x00\x60\x00\x00\x00', 0],
+  ['cramfs', 'Compressed ROMFS', 16],
+  ['ext', '\x53\xef', 1080],
+  ['fat', '\x55\xaa', 510],
+  ['ntfs', 'NTFS    \x00', 3],
+  ['hfs-plus', 'H+\x00\x04', 1024],
+  ['hfs-plus', 'HX\x00\x05', 1024],
+  ['apfs', 'NXSB', 32],
+  ['gpt', 'EFI PART\x00\x00\x01\x00', 512],
+  ['vdi', '\x7f\x10\xda\xbe\x01\x00\x01\x00', 64],
+  ['vmdk', 'KDMV', 0],
+  ['qcow2', 'QFI\xfb\x00\x00\x00', 0],
+  ['vhdx', 'vhdxfile', 0],
+]
+
+/** Whether content that begins here is of this format. */
+const isFormat = (name: string) => (_head: Buffer, read: ReadFrom) =>
+  listContainerFormats(read(0, headBytes)).some((format) => format.name === name)
 
 /** Formats in which something is hidden behind other content; others cannot be told from chance. */
 export const embeddedFormats: EmbeddedFormat[] = [
@@ -127,4 +143,20 @@ export const embeddedFormats: EmbeddedFormat[] = [
     isPlausible: () => true,
     isCertain: false,
   },
+  { name: 'cpio', pattern: bytes('07070'), patternAt: 0, isPlausible: isTextCpio, isCertain: true },
+  ...['\xc7\x71', '\x71\xc7'].map((mark) => ({
+    name: 'cpio',
+    pattern: bytes(mark),
+    patternAt: 0,
+    isPlausible: isBinaryCpio,
+    isCertain: false,
+    needs: cpioEnd,
+  })),
+  ...foundBySevenZip.map(([name, text, patternAt]) => ({
+    name,
+    pattern: bytes(text),
+    patternAt,
+    isPlausible: isFormat(name),
+    isCertain: false,
+  })),
 ]

@@ -1,4 +1,5 @@
 import type { Doubt } from '../../../domain/ports/engines.ts'
+import type { ReadFrom } from './embedded-archives.ts'
 import { type EmbeddedFormat, embeddedFormats } from './embedded-formats.ts'
 import type { Range, Reading } from './reader.ts'
 import { cutSource, type Source } from './source.ts'
@@ -22,7 +23,12 @@ export async function readEmbedded(source: Source, readStart: ReadStart): Promis
   const accounted: Range[] = []
   const doubts = new Set<Doubt>()
   let opened = 0
-  for (const { start, format } of findCandidates(source, () => accounted.at(-1)?.end ?? 1)) {
+  for (const candidate of findCandidates(source, () => accounted.at(-1)?.end ?? 1)) {
+    if (candidate === 'too many') {
+      doubts.add('ScanLimitExceeded')
+      break
+    }
+    const { start, format } = candidate
     if (opened++ === maxOpened) {
       doubts.add('ScanLimitExceeded')
       break
@@ -39,18 +45,24 @@ export async function readEmbedded(source: Source, readStart: ReadStart): Promis
   return { accounted, doubts: [...doubts] }
 }
 
+type Candidate = { start: number; format: EmbeddedFormat }
+
 /** The places where a container seems to begin, in order. `getStart` tells from where on further ones count. */
-function* findCandidates(source: Source, getStart: () => number): Generator<{ start: number; format: EmbeddedFormat }> {
-  const searches = embeddedFormats.map((format) => ({ format, at: findNext(source, format, 1) }))
+function* findCandidates(source: Source, getStart: () => number): Generator<Candidate | 'too many'> {
+  const searches = embeddedFormats
+    .filter(({ needs }) => needs === undefined || source.find(needs, 0) !== -1)
+    .map((format) => ({ format, at: findNext(source, format, 1) }))
   for (let checked = 0; checked < maxChecked; checked++) {
     const from = getStart()
     for (const search of searches) if (search.at < from) search.at = findNext(source, search.format, from)
     const next = searches.reduce((first, search) => (search.at < first.at ? search : first))
     if (next.at === Infinity) return
     const { at: start, format } = next
-    if (format.isPlausible(source.read(start, start + checkedBytes))) yield { start, format }
+    const read: ReadFrom = (from, until) => source.read(start + from, start + until)
+    if (format.isPlausible(read(0, checkedBytes), read)) yield { start, format }
     next.at = findNext(source, format, start + 1)
   }
+  yield 'too many'
 }
 
 /** The next start of the format at `from` or later; Infinity when there is none. */

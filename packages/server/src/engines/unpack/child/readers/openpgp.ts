@@ -1,8 +1,9 @@
 import { constants, inflateRawSync, inflateSync } from 'node:zlib'
+import { findPacketData, mayBePackets } from '../../../../domain/content/openpgp-chain.ts'
 import {
   findPacketKind,
   isEncryptedTag,
-  mayBePackets,
+  isKnownTag,
   type Packet,
   packetTags,
   readBodyStart,
@@ -11,28 +12,46 @@ import {
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress } from '../inflate.ts'
 import type { Members, Reader, Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { cutSource, type Source } from '../source.ts'
 
 const maxPackets = 100_000
+/** Packets with content that are given where nothing but their order tells that they are packets. */
+const maxUncertain = 16
 
 /** Reads OpenPGP packets: gives literal and compressed data, and tells of encrypted data. Keys and signatures pass. */
 export const openPgpReader: Reader = {
   name: 'OpenPGP',
-  recognizes: (source) => findPacketKind(source.read, source.bytes) !== undefined && hasPacketsInside(source),
-  read: async (source, members) => readPackets(source, members),
+  recognizes: (source) => isCertain(source) || findUncertain(source) !== undefined,
+  read: async (source, members) =>
+    isCertain(source) ? readPackets(source, members) : readUncertainPackets(source, members),
 }
 
-/** Whether compressed data at the start holds packets. Deflate has no signature, so other content may look like it. */
-function hasPacketsInside(source: Source): boolean {
+function isCertain(source: Source): boolean {
+  if (findPacketKind(source.read, source.bytes) === undefined) return false
   const packet = readPacket(source.read, 0, source.bytes)
-  if (packet?.tag !== packetTags.compressed) return true
+  return packet?.tag !== packetTags.compressed || hasPacketsInside(source, packet)
+}
+
+/** The first packet with content, behind any others and of any form that gpg accepts. */
+function findUncertain(source: Source) {
+  const found = findPacketData(source.read, source.bytes)
+  if (found === undefined || found === 'beyond') return undefined
+  return found.kind !== 'compressed' || hasPacketsInside(source, found.packet) ? found : undefined
+}
+
+/** Whether compressed data holds packets. Deflate has no signature, so other content may look like it. */
+function hasPacketsInside(source: Source, packet: Packet): boolean {
   const [method] = readBodyStart(source.read, packet, 1)
-  if (method !== 1 && method !== 2) return true
+  const data = readSample(source, packet)
+  // Bzip2 has a signature, which was looked at.
+  if (method === 3) return true
   try {
-    const data = readSample(source, packet)
-    return mayBePackets((method === 1 ? inflateRawSync : inflateSync)(data, sampleOptions))
-  } catch {
-    return false
+    const inside =
+      method === 0 ? data : method === 1 ? inflateRawSync(data, sampleOptions) : inflateSync(data, sampleOptions)
+    return mayBePackets(inside, data.length < sampleBytes)
+  } catch (error) {
+    // Data that grows that much is no chance.
+    return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
   }
 }
 
@@ -60,7 +79,7 @@ async function readPackets(source: Source, members: Members): Promise<Reading> {
       break
     }
     if (isEncryptedTag(packet.tag)) doubts.add('EncryptedContent')
-    else if (packet.isCut) doubts.add('UnsupportedContainer')
+    else if (packet.isCut && isKnownTag(packet.tag)) doubts.add('UnsupportedContainer')
     if (packet.tag === packetTags.literal) await giveLiteral(source, members, packet)
     if (packet.tag === packetTags.compressed && !(await giveCompressed(source, members, packet))) {
       doubts.add('UnsupportedContainer')
@@ -68,6 +87,26 @@ async function readPackets(source: Source, members: Members): Promise<Reading> {
     at = packet.end
   }
   return { accounted: at === 0 ? [] : [{ start: 0, end: at }], doubts: [...doubts] }
+}
+
+/**
+ * Gives the content of packets that may be none: the content is read in all other ways too, and only what chance does
+ * not make is a doubt.
+ */
+async function readUncertainPackets(source: Source, members: Members): Promise<Reading> {
+  const doubts = new Set<Doubt>()
+  let start = 0
+  for (let count = 0; count < maxUncertain; count++) {
+    const rest = cutSource(source, start)
+    const found = findUncertain(rest)
+    if (found === undefined) break
+    const { packet, kind } = found
+    if (kind === 'encrypted') doubts.add('EncryptedContent')
+    else if (kind === 'literal') await giveLiteral(rest, members, packet)
+    else if (!(await giveCompressed(rest, members, packet)) || packet.isCut) doubts.add('UnsupportedContainer')
+    start += packet.end
+  }
+  return { accounted: [], doubts: [...doubts] }
 }
 
 /** The bytes of a body behind its first `skip` bytes. */

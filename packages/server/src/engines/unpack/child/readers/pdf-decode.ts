@@ -98,9 +98,9 @@ function chooseDecoder({ name, parameters }: Filter, damage: Damage): Decode | u
       return (open) =>
         undo(decodeLzw(open(), toNumber(getValue(parameters, 'EarlyChange'), 1) === 0 ? 0 : 1), parameters)
     case 'ASCIIHexDecode':
-      return (open) => decodeHex(open())
+      return (open) => decodeHex(open(), damage)
     case 'ASCII85Decode':
-      return (open) => decodeAscii85(open())
+      return (open) => decodeAscii85(open(), damage)
     case 'RunLengthDecode':
       return (open) => decodeRuns(open())
     case 'Crypt':

@@ -6,6 +6,8 @@ export type Damage = {
   isDamaged: boolean
   /** There is data behind the damage, from which some programs decode more. */
   isBroken?: boolean
+  /** Text of digits has other bytes, which some programs skip and others take for digits. */
+  hasOddText?: boolean
 }
 
 /** The larger parts of the output are gathered, because each piece costs a message to the service. */
@@ -53,7 +55,7 @@ async function* decodeBytes(
 }
 
 /** Decodes pairs of hexadecimal digits up to `>`. */
-export function decodeHex(input: Bytes): AsyncGenerator<Buffer> {
+export function decodeHex(input: Bytes, damage: Damage): AsyncGenerator<Buffer> {
   const output = newOutput()
   let high = -1
   return decodeBytes(
@@ -62,7 +64,11 @@ export function decodeHex(input: Bytes): AsyncGenerator<Buffer> {
     (byte) => {
       if (byte === 0x3e) return true
       const digit = toDigit(byte)
-      if (digit < 0) return false
+      // Some programs skip such a byte, others take it for a digit.
+      if (digit < 0) {
+        if (!isBlank(byte)) damage.hasOddText = true
+        return false
+      }
       if (high < 0) high = digit
       else {
         output.add(high * 16 + digit)
@@ -76,6 +82,8 @@ export function decodeHex(input: Bytes): AsyncGenerator<Buffer> {
   )
 }
 
+const isBlank = (byte: number) => byte === 0x20 || (byte >= 9 && byte <= 13)
+
 function toDigit(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20
@@ -83,7 +91,7 @@ function toDigit(byte: number): number {
 }
 
 /** Decodes groups of five digits to base 85 up to `~`. */
-export function decodeAscii85(input: Bytes): AsyncGenerator<Buffer> {
+export function decodeAscii85(input: Bytes, damage: Damage): AsyncGenerator<Buffer> {
   const output = newOutput()
   let value = 0
   let digits = 0
@@ -105,7 +113,11 @@ export function decodeAscii85(input: Bytes): AsyncGenerator<Buffer> {
         digits = 0
       }
       if (byte === 0x7a && digits === 0) addGroup(4)
-      if (byte < 0x21 || byte > 0x75) return false
+      if (byte < 0x21 || byte > 0x75) {
+        const isKnown = isBlank(byte) || byte === 0x7e || (byte === 0x7a && digits === 0)
+        if (!isKnown) damage.hasOddText = true
+        return false
+      }
       count++
       value = (value * 85 + byte - 0x21) % 2 ** 32
       if (++digits === 5) addGroup(4)

@@ -10,6 +10,8 @@ export type PdfStream = {
   dictionary: Dictionary | undefined
   /** The bytes of the dictionary, one character each. */
   text: string
+  /** Every program takes what is before the dictionary for the beginning of this object, and of no other. */
+  hasPlainHead: boolean
   start: number
   /** The position of the first `endstream`, or the end of the content. */
   end: number
@@ -24,8 +26,12 @@ const shortBytes = 2048
 const maxDictionaryBytes = 65_536
 const maxStarts = 200
 
-/** Yields the stream objects in the order of their positions. */
+/**
+ * Yields the stream objects in the order of their positions. One may begin within another one: programs that rebuild
+ * the table of objects look for them everywhere, also behind an object that does not end.
+ */
 export function* findStreams(source: Source, from: number): Generator<PdfStream> {
+  let lastEnd = from
   for (let at = source.find(streamMark, from); at !== -1; ) {
     const around = source.read(Math.max(0, at - 3), at + 16).toString('latin1')
     const before = at >= 3 ? around.slice(0, 3) : ''
@@ -41,14 +47,26 @@ export function* findStreams(source: Source, from: number): Generator<PdfStream>
       at = source.find(streamMark, at + streamMark.length)
       continue
     }
-    const found = source.find(endMark, start)
-    const end = found === -1 ? source.bytes : found
-    yield { ...(head ?? { object: 0, generation: 0, dictionary: undefined, text: '' }), start, end }
-    at = found === -1 ? -1 : source.find(streamMark, found + endMark.length)
+    // Bytes of a stream that look like the keyword alone are data.
+    if (at >= lastEnd || (head !== undefined && head.object !== 0)) {
+      const found = at < lastEnd && lastEnd < source.bytes ? lastEnd : source.find(endMark, start)
+      const end = found === -1 ? source.bytes : found
+      yield {
+        ...(head ?? { object: 0, generation: 0, dictionary: undefined, text: '', hasPlainHead: false }),
+        start,
+        end,
+      }
+      lastEnd = Math.max(lastEnd, end)
+    }
+    at = source.find(streamMark, start)
   }
 }
 
-type Head = Pick<PdfStream, 'object' | 'generation' | 'dictionary' | 'text'>
+/** An object begins in a line of its own behind the end of another one, a comment or the header. */
+const plainHead = /(?:endobj[ \t]*|[\r\n]%[^\r\n]*)[\r\n]\s*\d+ \d+ obj\s*$/
+const maxHeadBytes = 64
+
+type Head = Pick<PdfStream, 'object' | 'generation' | 'dictionary' | 'text' | 'hasPlainHead'>
 
 function readDictionaryBefore(source: Source, end: number): Head | undefined {
   return readDictionaryWithin(source, end, shortBytes) ?? readDictionaryWithin(source, end, maxDictionaryBytes)
@@ -62,8 +80,10 @@ function readDictionaryWithin(source: Source, end: number, bytes: number): Head 
   for (let tries = 0; start !== -1 && tries < maxStarts; tries++) {
     const parsed = parseValue(text, start)
     if (parsed !== undefined && isDictionary(parsed.value) && skipBlanks(text, parsed.end) === text.length) {
-      const number = /(\d{1,10})\s+(\d{1,10})\s+obj\s*$/.exec(text.slice(Math.max(0, start - 64), start))
+      const before = text.slice(Math.max(0, start - maxHeadBytes), start)
+      const number = /(\d{1,10})\s+(\d{1,10})\s+obj\s*$/.exec(before)
       return {
+        hasPlainHead: plainHead.test(before),
         object: Number(number?.[1] ?? 0),
         generation: Number(number?.[2] ?? 0),
         dictionary: parsed.value,

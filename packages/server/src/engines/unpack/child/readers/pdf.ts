@@ -130,7 +130,9 @@ async function giveStream(job: Job, stream: PdfStream): Promise<Doubt[]> {
     for (const chain of chains) {
       if (!isEmbedded && chain.length === 1 && isPictureFilter(chain[0])) continue
       const isSeen = chains.length === 1 && isPlain(job, stream, chain)
-      doubts.push(...(await giveDecoded(job, { ...stream, stop }, chain, { isSeen, isEmbedded })))
+      doubts.push(
+        ...(await giveDecoded(job, { ...stream, stop }, chain, { isSeen, isEmbedded, isOnly: chains.length === 1 })),
+      )
       // The encryption may be that of a PDF within this one, whose own streams are clear.
       if (job.decryption !== undefined) {
         await giveDecoded({ ...job, decryption: undefined }, { ...stream, stop }, chain, { isSeen, isEmbedded })
@@ -177,24 +179,31 @@ const plainFilters = ['FlateDecode', 'ASCIIHexDecode', 'ASCII85Decode', 'LZWDeco
 
 /** Whether ClamAV decodes the stream to the same bytes. */
 function isPlain(
-  { beginsWithHeader, decryption }: Job,
-  { dictionary, text, object }: PdfStream,
+  { source, beginsWithHeader, decryption }: Job,
+  { dictionary, text, hasPlainHead, start, end }: PdfStream,
   chain: Filter[],
 ): boolean {
-  if (!beginsWithHeader || decryption !== undefined || dictionary === undefined || object === 0) return false
+  if (!beginsWithHeader || decryption !== undefined || dictionary === undefined || !hasPlainHead) return false
+  // ClamAV ends an object at the first keyword, wherever it stands.
+  if (text.includes('obj') || source.find(objectMark, start, end) !== -1) return false
   if (chain.length === 0) return !dictionary.has('Filter')
   const hasPlainText = plainText.test(text) && !/\/(?:DecodeParms|DecodeParams|DP|F|Crypt)\b/.test(text)
   const isDirect = /\/Filter\s*(?:\/|\[\s*\/[^\]]*\])/.test(text) && !/\/Filter\s*\[[^\]]*\bR\b/.test(text)
   return hasPlainText && isDirect && chain.length === 1 && plainFilters.includes(chain[0]?.name ?? '')
 }
 
-type Options = { isSeen: boolean; isEmbedded: boolean }
+type Options = {
+  isSeen: boolean
+  isEmbedded: boolean
+  /** The stream has one list of filters. Of several, those that are not meant find odd bytes. */
+  isOnly?: boolean
+}
 
 async function giveDecoded(
   { source, members, decryption }: Job,
   stream: PdfStream & { stop: number },
   chain: Filter[],
-  { isSeen, isEmbedded }: Options,
+  { isSeen, isEmbedded, isOnly = false }: Options,
 ): Promise<Doubt[]> {
   const open = openStreamBytes(source, stream, decryption, chain)
   if (open === undefined) return ['ScanLimitExceeded']
@@ -202,7 +211,8 @@ async function giveDecoded(
   const counted = countBytes(decodeStream(open, chain, damage))
   const path = `object ${stream.object}`
   await members.give({ path, pieces: counted.pieces, isSeen })
-  const isLost = isEmbedded && isIncomplete(damage, counted.getBytes()) && stream.stop > stream.start
+  const isOdd = isOnly && damage.hasOddText === true
+  const isLost = isEmbedded && (isOdd || isIncomplete(damage, counted.getBytes())) && stream.stop > stream.start
   return isLost ? ['UnsupportedContainer'] : []
 }
 

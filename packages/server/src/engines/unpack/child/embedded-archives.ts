@@ -1,0 +1,81 @@
+import { crc32 } from 'node:zlib'
+
+/** Reads bytes of the content from the start of a possible container on. */
+export type ReadFrom = (start: number, end: number) => Buffer
+
+const rarMarkBytes = 7
+const rarBlockBytes = 7
+const rarFileBytes = 32
+const maxRarBlocks = 100
+const fileType = 0x74
+const hasDataFlag = 0x8000
+
+/**
+ * Whether RAR 4 begins here. The Unarchiver compares no checksum of a header and needs no main header, so a plausible
+ * header of a file is enough, which programs that contain the signature do not have behind it.
+ */
+export function isRar4(head: Buffer, read: ReadFrom): boolean {
+  if (head.length < 20) return false
+  const length = head.readUInt16LE(12)
+  const isMain = length >= 13 && length <= 57 && (crc32(head.subarray(9, 7 + length)) & 0xffff) === head.readUInt16LE(7)
+  return isMain || hasRarFile(read)
+}
+
+function hasRarFile(read: ReadFrom): boolean {
+  let at = rarMarkBytes
+  for (let count = 0; count < maxRarBlocks; count++) {
+    const block = read(at, at + rarFileBytes)
+    if (block.length < rarFileBytes) return false
+    const [flags, length] = [block.readUInt16LE(3), block.readUInt16LE(5)]
+    if (block[2] === fileType) {
+      const [method = 0, nameBytes] = [block[25], block.readUInt16LE(26)]
+      const hasName = nameBytes > 0 && nameBytes + rarFileBytes <= length
+      if ((flags & hasDataFlag) !== 0 && method >= 0x30 && method <= 0x35 && hasName) return true
+    }
+    if (length < rarBlockBytes) return false
+    at += length + ((flags & hasDataFlag) === 0 ? 0 : block.readUInt32LE(7))
+  }
+  return false
+}
+
+export function isRar5(head: Buffer): boolean {
+  if (head.length < 20) return false
+  const length = head[12] ?? 0
+  return length > 0 && length < 50 && crc32(head.subarray(12, 13 + length)) === head.readUInt32LE(8)
+}
+
+/** The end of each cpio. Its binary forms have a signature of two bytes only. */
+export const cpioEnd = Buffer.from('TRAILER!!!\0', 'latin1')
+
+/** The places of the length of the name, and of the name. */
+const cpioForms = [
+  { mark: /^07070[12]/, headBytes: 110, nameAt: 94, digits: 8, base: 16 },
+  { mark: /^070707/, headBytes: 76, nameAt: 59, digits: 6, base: 8 },
+]
+const maxNameBytes = 4096
+
+/** The other fields are not looked at: GNU cpio takes what is no digit there for zero. */
+export function isTextCpio(head: Buffer): boolean {
+  const text = head.toString('latin1', 0, 110)
+  const form = cpioForms.find(({ mark }) => mark.test(text))
+  if (form === undefined) return false
+  const nameBytes = Number.parseInt(text.slice(form.nameAt, form.nameAt + form.digits), form.base)
+  return isCpioName(head.subarray(form.headBytes, form.headBytes + nameBytes), nameBytes)
+}
+
+const binaryHeadBytes = 26
+/** Types of files: pipe, device, folder, file, link, socket. */
+const fileTypes = new Set([1, 2, 4, 6, 8, 10, 12])
+
+export function isBinaryCpio(head: Buffer): boolean {
+  if (head.length < binaryHeadBytes) return false
+  const isLittle = head[0] === 0xc7
+  const readWord = (at: number) => (isLittle ? head.readUInt16LE(at) : head.readUInt16BE(at))
+  const nameBytes = readWord(20)
+  const isMode = fileTypes.has(readWord(6) >> 12) || readWord(6) === 0
+  return isMode && isCpioName(head.subarray(binaryHeadBytes, binaryHeadBytes + nameBytes), nameBytes)
+}
+
+/** A longer name than the head is none. */
+const isCpioName = (name: Buffer, bytes: number) =>
+  bytes > 1 && bytes <= maxNameBytes && name.length === bytes && name.indexOf(0) === bytes - 1
