@@ -1,6 +1,6 @@
-import { mayHoldBase64 } from '../domain/content/base64-text.ts'
 import { mayHoldContent } from '../domain/content/container.ts'
 import { type Content, type Description, headBytes } from '../domain/content/content.ts'
+import { mayHoldEncoded } from '../domain/content/encoded-text.ts'
 import { malformed } from '../domain/problem.ts'
 import { LinkClosed } from '../runtime/link.ts'
 
@@ -11,7 +11,7 @@ export type ContentNotice = {
   isInMemory: boolean
   description: Description
   mayHold: boolean
-  mayHoldBase64: boolean
+  mayHoldEncoded: boolean
 }
 
 /** Content up to this size is sent together with its notice. */
@@ -44,7 +44,7 @@ export function makeSharedContents() {
       contents.set(id, content)
       try {
         const mayHold = mayHoldContent(content)
-        const notice = { id, bytes, isInMemory, description, mayHold, mayHoldBase64: await mayHoldBase64(content) }
+        const notice = { id, bytes, isInMemory, description, mayHold, mayHoldEncoded: await mayHoldEncoded(content) }
         return await use(notice, bytes <= sentBytes ? whole : undefined)
       } finally {
         contents.delete(id)
@@ -79,7 +79,7 @@ class RemoteContent implements Content {
   readonly sha256: string
   readonly isInMemory: boolean
   mayHold?: boolean
-  readonly mayHoldBase64: boolean
+  readonly mayHoldEncoded: boolean
   readonly sendFromOwner?: (address: object, signal: AbortSignal) => Promise<string>
   readonly #id: number
   readonly #owner: Owner
@@ -94,7 +94,7 @@ class RemoteContent implements Content {
     this.sha1 = description.hashes.hash_sha1
     this.sha256 = description.hashes.hash_sha256
     this.mayHold = notice.mayHold
-    this.mayHoldBase64 = notice.mayHoldBase64
+    this.mayHoldEncoded = notice.mayHoldEncoded
     this.#id = id
     this.#owner = owner
     this.#isFetchedWhole = isInMemory && bytes <= wholeBytes

@@ -1,5 +1,4 @@
-import { setImmediate } from 'node:timers/promises'
-import type { Content } from './content.ts'
+import { isLongHex } from './hex-digits.ts'
 
 /** Fewer characters hold no file. */
 export const minBase64Chars = 64
@@ -11,10 +10,6 @@ const maxGapBytes = 300
 const maxShortLineBytes = 120
 /** Fewer signs join strings. */
 const minWordChars = 4
-/** A piece of content is searched together with the end of the one before. */
-const overlapBytes = 4096
-/** Readers of text take no content that has a control character in these bytes. */
-const firstBytes = 32
 
 const digit = 1
 const upper = 2
@@ -33,58 +28,13 @@ export function setKind(kinds: Uint8Array, chars: string, kind: number) {
   for (const char of chars) kinds[char.charCodeAt(0)] = kind
 }
 
-const lineFeed = 0x0a
-const carriageReturn = 0x0d
-
-/**
- * Whether content is text in which a reader may find base64. ClamAV has no signature for that: base64 of any content
- * has no fixed bytes, and a pattern for its alphabet would make the scan of a text a half slower.
- */
-export function mayHoldBase64(content: Content): boolean | Promise<boolean> {
-  const { whole, mayHoldBase64: known } = content
-  if (known !== undefined) return known
-  return whole === undefined ? searchPieces(content) : isText(whole) && hasBase64(whole)
-}
-
-async function searchPieces(content: Content): Promise<boolean> {
-  await content.load?.()
-  if (!isText(content.head)) return false
-  const search = newBase64Search()
-  for await (const piece of content.read()) {
-    if (search.take(piece)) return true
-    // Pieces in memory come without a pause, while other requests wait.
-    await setImmediate()
-  }
-  return false
-}
-
-/** Searches text that comes in pieces. */
-export function newBase64Search() {
-  let end: Buffer = Buffer.alloc(0)
-  return {
-    /** Whether this piece, or the end of the one before with its start, has base64. */
-    take(piece: Uint8Array): boolean {
-      const text = Buffer.concat([end, piece])
-      end = Buffer.from(text.subarray(-overlapBytes))
-      return hasBase64(text)
-    },
-  }
-}
-
-/** Whether content begins like a text. */
-export function isText(head: Uint8Array): boolean {
-  for (const byte of head.subarray(0, firstBytes))
-    if (byte < 0x20 && (byte < 0x07 || byte > carriageReturn) && byte !== 0x1b) return false
-  return true
-}
-
 const isLetter = (byte: number | undefined) => byte !== undefined && base64Kinds[byte] !== 0
 
 /**
- * Whether a text has as many characters of base64 as a file takes: in a row, in lines that are near each other, or in
- * short lines of the same length. Such text need not be base64.
+ * Whether a text has as many characters of base64 or hexadecimal digits as a file takes: in a row or, of base64, in lines
+ * that are near each other. Such text need not be encoded.
  */
-export function hasBase64(text: Buffer): boolean {
+export function hasLongWords(text: Buffer): boolean {
   for (let start = 0; start + minLineChars <= text.length; ) {
     // A line that begins here reaches the last of these bytes. Most words are shorter, so that few bytes are read.
     let last = start + minLineChars - 1
@@ -94,10 +44,10 @@ export function hasBase64(text: Buffer): boolean {
       continue
     }
     const end = findEnd(text, start + minLineChars)
-    if (continuesLikeBase64(text, start, end)) return true
+    if (isLongHex(text, start, end) || continuesLikeBase64(text, start, end)) return true
     start = end + 1
   }
-  return hasShortLines(text)
+  return false
 }
 
 function findEnd(text: Buffer, from: number): number {
@@ -145,33 +95,32 @@ export const longestHash = 99
 export const isHash = (text: Buffer, start: number, end: number) =>
   end - start <= longestHash && /^sha\d{3}-/.test(text.toString('latin1', start, start + 7))
 
-/** Whether lines that follow each other hold one word each, all of them of one length but for a shorter last one. */
-function hasShortLines(text: Buffer): boolean {
+/** Searches lines that follow each other for base64 in words of one length, one in each line but for a shorter last one. */
+export function newShortLineSearch() {
   let width = 0
   let chars = 0
   let found = 0
-  for (let start = 0; start < text.length; ) {
-    const lineEnd = text.indexOf(lineFeed, start)
-    const end = lineEnd === -1 ? text.length : lineEnd
-    const word = findOnlyWord(text, start, end)
-    start = end + 1
-    const length = word === undefined ? 0 : word.end - word.start
-    if (word === undefined) width = 0
-    if (word === undefined || length === 0) continue
-    if (length > width) {
-      width = length
-      chars = 0
-      found = 0
-    }
-    chars += length
-    found |= findKinds(text, word.start, word.end)
-    if (chars >= minBase64Chars && hasBase64Kinds(found)) return true
-    if (length < width) {
-      width = length
-      chars = length
-    }
+  return {
+    take(text: Buffer, start: number, end: number): boolean {
+      const word = findOnlyWord(text, start, end)
+      const length = word === undefined ? 0 : word.end - word.start
+      if (word === undefined) width = 0
+      if (word === undefined || length === 0) return false
+      if (length > width) {
+        width = length
+        chars = 0
+        found = 0
+      }
+      chars += length
+      found |= findKinds(text, word.start, word.end)
+      if (chars >= minBase64Chars && hasBase64Kinds(found)) return true
+      if (length < width) {
+        width = length
+        chars = length
+      }
+      return false
+    },
   }
-  return false
 }
 
 /**
@@ -180,16 +129,20 @@ function hasShortLines(text: Buffer): boolean {
  */
 export function findOnlyWord(text: Buffer, lineStart: number, lineEnd: number) {
   if (lineEnd - lineStart > maxShortLineBytes) return undefined
-  let word = { start: lineStart, end: lineStart }
-  let signs = word
-  for (let start = lineStart; start < lineEnd; start++) {
-    if (!isLetter(text[start])) continue
-    const end = findEnd(text, start)
-    const isJoint = end - start < minWordChars && findKinds(text, start, end) === sign
-    if (!isJoint && word.end > word.start) return undefined
-    if (isJoint) signs = { start, end }
-    else word = { start, end }
-    start = end
+  let start = lineStart
+  let end = lineStart
+  let isWord = false
+  for (let at = lineStart; at < lineEnd; at++) {
+    let found = base64Kinds[text[at] as number] as number
+    if (found === 0) continue
+    const first = at
+    for (let kind = found; at < lineEnd && kind !== 0; kind = base64Kinds[text[++at] as number] as number) found |= kind
+    const isJoint = found === sign && at - first < minWordChars
+    if (isWord && !isJoint) return undefined
+    if (isWord) continue
+    start = first
+    end = at
+    isWord = !isJoint
   }
-  return word.end > word.start ? word : signs
+  return { start, end }
 }

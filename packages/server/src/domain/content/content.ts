@@ -23,8 +23,8 @@ export type Content = {
   readonly description?: Description
   /** Whether the content may hold other content, as far as its head tells; set when that is first found out. */
   mayHold?: boolean
-  /** Whether the content is text with base64, when the process that received it has found that out. */
-  readonly mayHoldBase64?: boolean
+  /** Whether the content is text with encoded data, when the process that received it has found that out. */
+  readonly mayHoldEncoded?: boolean
   /** Fetches the head, and small content whole, from the process that received the content. The head needs it. */
   load?(): Promise<void>
   /** Lets the process that received the content send it to clamd at this address, and returns the reply of clamd. */

@@ -1,6 +1,6 @@
-import { mayHoldBase64 } from '../content/base64-text.ts'
 import { findKnownDoubts, mayHoldContent } from '../content/container.ts'
 import type { Content } from '../content/content.ts'
+import { mayHoldEncoded } from '../content/encoded-text.ts'
 import type { ContentStore, ContentWriter } from '../ports/content-store.ts'
 import {
   type Doubt,
@@ -138,7 +138,7 @@ async function inspectContent(deps: InspectionDeps, content: Content, search: Se
   const isMarked = engines.some((engine) => engine.marksContainers())
   // An engine names one of several findings, so behind one that does not decide there may be others, or a container.
   const isSuspect = hasFindings || reports.some(({ suspectsContainer }) => suspectsContainer)
-  if (knownDoubts !== undefined || !isMarked || isSuspect || (await mayHoldBase64(content))) {
+  if (knownDoubts !== undefined || !isMarked || isSuspect || (await mayHoldEncoded(content))) {
     const seen = isMarked && !hasFindings ? chooseSeen(engines, reports) : 'give'
     const { doubts, members } = await inspectMembers(deps, content, { ...search, covering }, seen)
     const isUnopened = reports.some(({ hasUnopened }) => hasUnopened === true) && members + doubts.length === 0

@@ -1,6 +1,6 @@
-import { isText, newBase64Search } from '../../../domain/content/base64-text.ts'
 import { canHoldContent } from '../../../domain/content/container.ts'
 import { headBytes } from '../../../domain/content/content.ts'
+import { isText, newEncodedSearch } from '../../../domain/content/encoded-text.ts'
 import type { ChildPipe } from '../../child-process/child-pipe.ts'
 import type { Job, JobAnswer } from '../unpack-job.ts'
 import { isPlainText } from './plain-text.ts'
@@ -44,7 +44,7 @@ export function openMembers(pipe: Pipe, { seen }: Pick<Job, 'seen'>): Members {
     const isPlain = seen !== 'search' || (isWhole && isPlainText(head))
     if (canHoldContent(head) || !isPlain) return { read, mayHold: true }
     if (!isText(head)) return { read, mayHold: false }
-    const search = newBase64Search()
+    const search = newEncodedSearch()
     let bytes = 0
     for (let last = head; last.length > 0; last = await readUpTo(pieceBytes, pieces)) {
       if (bytes > 0) read.push(last)

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { hasBase64, isText, mayHoldBase64, newBase64Search } from '../../src/domain/content/base64-text.ts'
 import type { Content } from '../../src/domain/content/content.ts'
+import { hasEncoded, isText, mayHoldEncoded, newEncodedSearch } from '../../src/domain/content/encoded-text.ts'
 
 const data = Buffer.from(Array.from({ length: 68 }, (_, i) => (i * 37) % 256)).toString('base64')
 const prose = 'A line of text with ordinary words, as people write it.\n'.repeat(40)
-const toLines = (width: number) => data.replace(new RegExp(`.{${width}}`, 'g'), '$&\n')
+const hex = Buffer.from(data).toString('hex')
+const toLines = (width: number, text = data) => text.replace(new RegExp(`.{${width}}`, 'g'), '$&\n')
 
-describe('text that may hold base64', () => {
+describe('text that may hold encoded data', () => {
   const forms: Record<string, string> = {
     'one line': data,
     'the alphabet for addresses': data.replaceAll('+', '-').replaceAll('/', '_'),
@@ -20,11 +21,18 @@ describe('text that may hold base64', () => {
     'indented lines': `a: !!binary |\n${toLines(24).replace(/^/gm, '    ')}`,
     'lines between empty ones': toLines(20).replaceAll('\n', '\n\n'),
   }
+  Object.assign(forms, {
+    'hexadecimal digits': hex,
+    'hexadecimal digits in a command': `echo ${hex.slice(0, 60)}\n${toLines(60, hex.slice(60))}`,
+    'lines of hexadecimal digits': toLines(16, hex).toUpperCase(),
+    'hexadecimal digits of each byte': toLines(48, hex.replace(/../g, '$& ')),
+    'a dump': toLines(40, hex.replace(/..../g, '$& ')).replace(/.+/g, '00000010: $&  X5O!P%@AP.....'),
+  })
   for (const width of [1, 2, 3, 4, 19, 30, 31, 32, 33, 60, 63, 64, 76]) forms[`lines of ${width}`] = toLines(width)
-  for (const [name, text] of Object.entries(forms)) test(name, () => assert.ok(hasBase64(Buffer.from(text))))
+  for (const [name, text] of Object.entries(forms)) test(name, () => assert.ok(hasEncoded(Buffer.from(text))))
 })
 
-describe('text without base64', () => {
+describe('text without encoded data', () => {
   const texts: Record<string, string> = {
     prose,
     'hashes of files': `${'0123456789abcdef'.repeat(8)}  a.txt\n`.repeat(20),
@@ -35,14 +43,14 @@ describe('text without base64', () => {
     'a list of numbers': '12345\n67890\n'.repeat(50),
     empty: '',
   }
-  for (const [name, text] of Object.entries(texts)) test(name, () => assert.ok(!hasBase64(Buffer.from(text))))
+  for (const [name, text] of Object.entries(texts)) test(name, () => assert.ok(!hasEncoded(Buffer.from(text))))
 })
 
-test('base64 is found wherever pieces end', () => {
-  for (const text of [data, toLines(20), toLines(1)]) {
+test('encoded data is found wherever pieces end', () => {
+  for (const text of [data, toLines(20), toLines(1), hex, toLines(16, hex)]) {
     const whole = Buffer.from(`${prose}${text}\n${prose}`)
     for (let at = prose.length; at <= prose.length + text.length; at += 7) {
-      const search = newBase64Search()
+      const search = newEncodedSearch()
       const found = [whole.subarray(0, at), whole.subarray(at)].map((piece) => search.take(piece))
       assert.ok(found.includes(true), `${at - prose.length} of ${text.slice(0, 30)}`)
     }
@@ -65,8 +73,8 @@ test('content that does not begin as text is not searched', async () => {
     async release() {},
   })
   for (const isWhole of [true, false]) {
-    assert.equal(await mayHoldBase64(toContent(`${prose}${data}`, isWhole)), true)
-    assert.equal(await mayHoldBase64(toContent(prose, isWhole)), false)
-    assert.equal(await mayHoldBase64(toContent(`\0${prose}${data}`, isWhole)), false)
+    assert.equal(await mayHoldEncoded(toContent(`${prose}${data}`, isWhole)), true)
+    assert.equal(await mayHoldEncoded(toContent(prose, isWhole)), false)
+    assert.equal(await mayHoldEncoded(toContent(`\0${prose}${data}`, isWhole)), false)
   }
 })

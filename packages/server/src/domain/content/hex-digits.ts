@@ -1,0 +1,71 @@
+/** Hashes have up to 128 digits, and fill whole lists. */
+const minHexDigits = 130
+/** A line that ends with fewer digits does not begin a file. */
+const minFirstDigits = 32
+
+const isHexDigit = new Uint8Array(256)
+for (const char of '0123456789abcdefABCDEF') isHexDigit[char.charCodeAt(0)] = 1
+
+const blank = 0x20
+const tab = 0x09
+const colon = 0x3a
+const carriageReturn = 0x0d
+const isBlank = (byte: number | undefined) => byte === blank || byte === tab
+
+/** Whether a word is so many digits that it may be a file. */
+export function isLongHex(text: Buffer, start: number, end: number): boolean {
+  return end - start >= minHexDigits && findHexEnd(text, start) >= end
+}
+
+/** Searches lines that follow each other for hexadecimal digits, alone, in groups, or as xxd dumps a file. */
+export function newHexLineSearch() {
+  let digits = 0
+  return {
+    take(text: Buffer, start: number, end: number): boolean {
+      const found = countDigits(text, start, end)
+      const sum = digits + Math.abs(found)
+      // Other text may stand in front of the first digits and behind the last ones.
+      digits = found > 0 ? sum : countLastDigits(text, start, end)
+      return sum >= minHexDigits
+    },
+  }
+}
+
+/**
+ * The digits that a line begins with, in groups of bytes; as a negative number if other text follows. A dump notes a place
+ * in front of them and has letters behind them.
+ */
+function countDigits(text: Buffer, start: number, end: number): number {
+  let count = 0
+  let isDump = false
+  for (let at = skipBlanks(text, start); at < end; at = skipBlanks(text, at)) {
+    const groupEnd = findHexEnd(text, at)
+    const isGroup = groupEnd > at && (groupEnd - at) % 2 === 0
+    if (count === 0 && !isDump && groupEnd > at && text[groupEnd] === colon) {
+      isDump = true
+      at = groupEnd + 1
+    } else if (isGroup) {
+      count += groupEnd - at
+      at = groupEnd
+    } else return isDump || text[at] === carriageReturn ? count : -count
+  }
+  return count
+}
+
+function countLastDigits(text: Buffer, start: number, end: number): number {
+  let first = end
+  while (first > start && isHexDigit[text[first - 1] as number] === 1) first--
+  return end - first >= minFirstDigits ? end - first : 0
+}
+
+function skipBlanks(text: Buffer, from: number): number {
+  let at = from
+  while (isBlank(text[at])) at++
+  return at
+}
+
+function findHexEnd(text: Buffer, from: number): number {
+  let end = from
+  while (end < text.length && isHexDigit[text[end] as number] === 1) end++
+  return end
+}
