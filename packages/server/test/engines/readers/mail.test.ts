@@ -39,6 +39,12 @@ describe('an attachment is given', () => {
   const quoted = payload.replace(/[aeiou]/g, (char) => `=${char.charCodeAt(0).toString(16)}`)
   const inner = newMail({ boundary: 'inner' }).split('\n').slice(1).join('\n')
   const forms: Record<string, string> = {
+    'in quoted-printable with a damaged field': newMail({
+      parts: [`${attachment('Content-Transfer-Encoding0 quoted-printable')}\n${quoted}`],
+    }),
+    'in base64 behind words': newMail({
+      parts: [part('base64', `The file follows here.\n\n${base64}`)],
+    }),
     'with LF': newMail(),
     'with CRLF': newMail({ eol: '\r\n' }),
     'with CR': newMail({ eol: '\r' }),

@@ -150,6 +150,8 @@ function hasWorkLeft(mail: Mail, bytes: number): boolean {
 async function readBody(mail: Mail, header: MailHeader, body: Span, place: Place) {
   const decodings = new Set(header.encodings.flatMap(listDecodings))
   if (decodings.size === 0) decodings.add('none')
+  // Programs find the encoding in a damaged field, too: escapes tell it without one.
+  if (decodings.has('none') && hasEscapes(mail.source, body)) decodings.add('quoted-printable')
   // Programs choose the first or the last of several headers, so each of them counts.
   const readings = header.encodings.map((encoding) => listDecodings(encoding).join())
   if (new Set(readings).size > 1) mail.doubts.add('UnsupportedContainer')
@@ -174,6 +176,17 @@ async function readMultipart(mail: Mail, type: string, body: Span, place: Place)
     for (const part of parts.flat()) await readEntity(mail, part, { depth: place.depth + 1, isDigest })
   }
 }
+
+const quotedByte = /=[0-9a-f]{2}/gi
+/** Fewer escapes are text, such as the address of a page. */
+const minEscapes = 8
+
+/** Whether a body looks like quoted-printable. */
+const hasEscapes = (source: Source, { start, end }: Span): boolean =>
+  (source
+    .read(start, Math.min(end, start + headBytes))
+    .toString('latin1')
+    .match(quotedByte)?.length ?? 0) >= minEscapes
 
 type Leaf = { header: MailHeader; type: string; decoding: Decoding; body: Span }
 
@@ -208,7 +221,9 @@ function* prepend(start: Buffer, pieces: Iterable<Buffer>): Generator<Buffer> {
 function listReadings(source: Source, { start, end }: Span, decoding: Decoding): Iterable<Buffer>[] {
   if (decoding === 'base64') {
     const rules = listBase64Rules(source.pieces(start, end))
-    return rules.map((rule) => decodeBase64(source.pieces(start, end), rule))
+    const readings = rules.map((rule) => decodeBase64(source.pieces(start, end), rule))
+    const lineAt = findBase64Line(source, { start, end })
+    return lineAt > start ? [...readings, decodeBase64(source.pieces(lineAt, end))] : readings
   }
   if (decoding === 'quoted-printable') {
     const hasReturn = /=[ \t]*\r(?!\n)/.test(source.read(start, Math.min(end, start + headBytes)).toString('latin1'))
@@ -217,6 +232,13 @@ function listReadings(source: Source, { start, end }: Span, decoding: Decoding):
     )
   }
   return [source.pieces(start, end)]
+}
+
+/** The start of the first full line of base64 behind other lines: tolerant programs search it. Otherwise -1. */
+function findBase64Line(source: Source, { start, end }: Span): number {
+  const text = source.read(start, Math.min(end, start + headBytes)).toString('latin1')
+  const found = /(?<=^|[\r\n])[A-Za-z0-9+/]{32,}={0,2}[ \t]*(?=[\r\n]|$)/.exec(text)
+  return found === null ? -1 : start + found.index
 }
 
 /** Whether a body without encoding is text of the mail: no attachment, and nothing that a program would open. */
