@@ -37,6 +37,17 @@ function toYenc(bytes: Buffer): string {
   return `=ybegin line=128 size=400 name=a.bin\n${chars.join('').replace(/[^=]{120}(?!=)/g, '$&\n')}\n=yend size=400\n`
 }
 
+/** Encodes as xxencode does: uuencode in another alphabet. */
+const toXxencode = (bytes: Buffer): string => {
+  const [first = '', ...lines] = toUuencode(bytes).split('\n')
+  const encode = (char: string) => xxAlphabet[(char.charCodeAt(0) - 32) & 63]
+  return [
+    first,
+    ...lines.map((line) => (line === 'end' ? line : line.replace(/./g, (char) => encode(char) ?? ''))),
+  ].join('\n')
+}
+const xxAlphabet = '+-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
 const text = 'A line of text.\n'.repeat(50)
 
 describe('encoded data is given', () => {
@@ -48,7 +59,15 @@ describe('encoded data is given', () => {
     'uuencode with data behind a line of length zero': toUuencode(payload).replace('\n', '\n`\n'),
     'uuencode with other lines between': toUuencode(payload).replace(/\n(?=M.*\nM)/, '\nan other line\n'),
     'uuencode with base64': `${text}begin-base64 644 a.bin\n${base64}\n====\n${text}`,
+    'uuencode behind a control character': `A\x02 text\n${toUuencode(payload)}`,
+    'uuencode with other rights': `${text}${toUuencode(payload).replace('644', ' \t+0100644')}`,
+    'uuencode with rights and name in one word': `${text}${toUuencode(payload).replace('644 ', '644')}`,
+    'uuencode behind a start without an end': `${text}begin 644 b\n#0V%T\n${text}${toUuencode(payload)}`,
+    'uuencode with bytes that are masked': toUuencode(payload).replace(/\nM/g, '\n\xcd'),
+    xxencode: `${text}${toXxencode(payload)}`,
+    'base64 with an encoded name': `${text}begin-encoded-base64  644 YQ==\n${base64}\n====\n`,
     yEnc: `${text}${toYenc(payload)}`,
+    'yEnc with fields in another order': `${text}${toYenc(payload).replace(/line=128 (size=400)/, '$1 line=128')}`,
     'base64 in a here-document': `#!/bin/sh\nbase64 -d > a.bin << 'EOF'\n${base64}\nEOF\nrm a\n`,
   }
   for (const [name, content] of Object.entries(forms)) {
