@@ -88,6 +88,7 @@ const script =
     Buffer.from(`${lines.map((line) => line(payload)).join('\n')}\n`)
 
 const text = (line: string) => () => line
+const plain = (payload: Buffer) => payload.toString()
 
 const withPythonZip: Build = (payload, workdir) => {
   const program = `import base64, io, zipfile\narchive = base64.b64decode('${zipFile(workdir, 'inner.com', payload).toString('base64')}')\nzipfile.ZipFile(io.BytesIO(archive)).extractall()\n`
@@ -188,7 +189,26 @@ export const installerForms: Form[] = [
         (payload) => uuencode(payload),
         text('END'),
       ),
-      'plain.sh': script(text("#!/bin/sh\ncat > payload <<'END'"), (payload) => payload.toString(), text('END')),
+      'plain.sh': script(text("#!/bin/sh\ncat > payload <<'END'"), plain, text('END')),
+      'loop.sh': script(text('#!/bin/sh\nwhile read -r l; do echo "$l"; done > payload <<\'END\''), plain, text('END')),
+      'pattern.sh': script(
+        text("#!/bin/sh\nsed 's,^[X],,' > payload <<'END'"),
+        (payload) => `X${payload}`,
+        text('END'),
+      ),
+      'column.sh': script(text("#!/bin/sh\ncut -c3- > payload <<'END'"), (payload) => `XY${payload}`, text('END')),
+      'continued.sh': script(text("#!/bin/sh\ncat \\\n > payload \\\n <<E'N'D"), plain, text('END')),
+      'second.sh': script(text("#!/bin/sh\ncat <<'A'; cat <<'END' > payload\na\nA"), plain, text('END')),
+      'escaped.sh': script(
+        text('#!/bin/sh\ncat > payload <<-END'),
+        (payload) => `\t\t${payload.toString().replace(/[\\$]/g, '\\$&')}`,
+        text('\tEND'),
+      ),
+      'parts.sh': script(
+        text("#!/bin/sh\nbase64 -d > payload <<'END'"),
+        (payload) => `${base64(payload.subarray(0, 34))}\n${base64(payload.subarray(34))}`,
+        text('END'),
+      ),
       'echo.sh': script((payload) => `#!/bin/sh\necho ${payload.toString('base64')} | base64 -d > payload`),
     },
     { needs: ['uuencode', 'openssl'], extractors: ['run by sh', 'run by bash', 'uudecode'] },

@@ -85,6 +85,37 @@ test('lines of a shell archive are given without their mark', async () => {
   assert.ok(hasMember(given, 'one\nXtwo\nthree\n'))
 })
 
+describe('what a shell writes from a here-document is given', () => {
+  const scripts: Record<string, string> = {
+    'without a word as prefix': `sed -e 's/^LONG//' > a <<'END'\nLONGThe file.\nEND\n`,
+    'with a prefix between other delimiters': `sed 's,^Y,,' > a <<'END'\nYThe file.\nEND\n`,
+    'with a pattern as prefix': `sed 's/^[X]//' > a <<'END'\nXThe file.\nEND\n`,
+    'from a column': `cut -c3- > a <<'END'\nXYThe file.\nEND\n`,
+    'from a character': `awk '{print substr($0,3)}' > a <<'END'\nXYThe file.\nEND\n`,
+    'by a loop': `while read -r l; do echo "$l"; done > a <<'END'\nThe file.\nEND\n`,
+    'over several lines': `cat \\\n > a \\\n <<'END'\nThe file.\nEND\n`,
+    'with a word quoted in part': `cat > a <<E'N'D\nThe file.\nEND\n`,
+    'second on a line': `cat <<A; cat <<B > a\nxx\nA\nThe file.\nB\n`,
+    'behind tabs': `cat > a <<-END\n\t\tThe file.\n\tEND\n`,
+    'with escapes': `cat > a <<END\nThe \\\nfile.\nEND\n`,
+    'within another one': `cat > b <<A\n${text.repeat(6)}\ncat > a <<B\nThe file.\nB\nA\n`,
+    'without its end': `cat > a <<'END'\nThe file.\n`,
+    'in a script with a control character': `# \x02\ncat > a <<'END'\nThe file.\nEND\n`,
+  }
+  for (const [name, script] of Object.entries(scripts)) {
+    test(name, async () => {
+      const { given } = await tryReader(encodedTextReader, `#!/bin/sh\n${'# A comment.\n'.repeat(20)}${script}`)
+      assert.ok(hasMember(given, 'The file.\n'))
+    })
+  }
+})
+
+test('signs of other languages do not multiply the work', async () => {
+  const program = `#!/bin/cat\n${Array.from({ length: 20_000 }, (_, n) => `out << word${n} << word;\n`).join('')}`
+  const { given } = await tryReader(encodedTextReader, program)
+  assert.ok(given.length < 10)
+})
+
 test('a shell archive by shar', { skip: lacks('shar') }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'assay-shar-'))
   try {
@@ -136,7 +167,8 @@ test('ordinary text has nothing to give', async () => {
 
 test('damaged text never fails', async () => {
   const script = `#!/bin/sh\nbase64 -d > a << 'EOF'\n${base64}\nEOF\n${toUuencode(payload)}${toYenc(payload)}`
-  await fuzzReader(encodedTextReader, [Buffer.from(script, 'latin1')], 500)
+  const shell = `#!/bin/sh\nsed 's/^X//' > a <<E\nX\\$a\nE\ncut -c3- <<-'F' > b\n\tXYa\n\tF\n`
+  await fuzzReader(encodedTextReader, [Buffer.from(script, 'latin1'), Buffer.from(shell)], 500)
 })
 
 test('signs of a script behind text are no script', () => {
