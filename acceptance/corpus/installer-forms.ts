@@ -89,6 +89,12 @@ const script =
 
 const text = (line: string) => () => line
 const plain = (payload: Buffer) => payload.toString()
+const toHexLines = (payload: Buffer) => breakLines(payload.toString('hex'), 60)
+const toDump = (payload: Buffer) => run('xxd', [], { input: payload }).toString().trimEnd()
+
+/** Writes each byte as an escape, in octal or hexadecimal digits. */
+const escapeBytes = (payload: Buffer, radix: 8 | 16, mark: string) =>
+  [...payload].map((byte) => mark + byte.toString(radix).padStart(radix === 8 ? 3 : 2, '0')).join('')
 
 const withPythonZip: Build = (payload, workdir) => {
   const program = `import base64, io, zipfile\narchive = base64.b64decode('${zipFile(workdir, 'inner.com', payload).toString('base64')}')\nzipfile.ZipFile(io.BytesIO(archive)).extractall()\n`
@@ -212,6 +218,22 @@ export const installerForms: Form[] = [
       'echo.sh': script((payload) => `#!/bin/sh\necho ${payload.toString('base64')} | base64 -d > payload`),
     },
     { needs: ['uuencode', 'openssl'], extractors: ['run by sh', 'run by bash', 'uudecode'] },
+  ),
+  installerForm(
+    'program text with hexadecimal digits',
+    'ambiguous',
+    {
+      'digits.sh': script(text("#!/bin/sh\nxxd -r -p > payload <<'END'"), toHexLines, text('END')),
+      'dump.sh': script(text("#!/bin/sh\nxxd -r > payload <<'END'"), toDump, text('END')),
+      'echo.sh': script((payload) => `#!/bin/sh\necho ${payload.toString('hex')} | xxd -r -p > payload`),
+      'octal.sh': script((payload) => `#!/bin/sh\nprintf '${escapeBytes(payload, 8, '\\')}' > payload`),
+      'digits.py': script((payload) => `open('payload', 'wb').write(bytes.fromhex('${payload.toString('hex')}'))`),
+      'escapes.py': script((payload) => `open('payload', 'wb').write(b'${escapeBytes(payload, 16, '\\x')}')`),
+      'escapes.js': script(
+        (payload) => `require('fs').writeFileSync('payload', '${escapeBytes(payload, 16, '\\x')}', 'latin1')`,
+      ),
+    },
+    { needs: ['xxd'], extractors: ['run by sh', 'run by bash', 'run by python', 'run by node'] },
   ),
   installerForm(
     'program text with base64',

@@ -30,6 +30,9 @@ test('text in which a reader may find a file is not plain', () => {
     'Text\nbegin  +644a\n#0V%T\n`\nend\n',
     'Text\nbegin-encoded-base64 644 YQ==\nYQ==\n====\n',
     'Text\n=ybegin name=a\n',
+    `xxd -r -p <<x > a\n${'41'.repeat(65)}\nx\n`,
+    'xxd -r a\n00000000: 5835 4f21 5025 4041  X5O!P%@A\n',
+    `a = b'${'\\x41'.repeat(8)}'\n`,
     "sed 's/^X//' > a <<'SHAR_EOF'\nXtext\nSHAR_EOF\n",
     '#!/bin/sh\ntail -n +5 "$0" | sh\nexit\n',
     `Text\n-----BEGIN PGP MESSAGE-----\n\n${data}\n`,
@@ -81,7 +84,9 @@ const lineEnd = Buffer.from('\n')
 
 /** Texts that match a part of a signature. Bytes that it leaves open are letters, so that the text has no others. */
 function listTexts(part: string): Placed[] {
-  if (part.includes('/')) return [{ at: undefined, bytes: Buffer.from('A'.repeat(32)) }]
+  // A is a digit of base64 and a hexadecimal one; the other pattern is that of escapes.
+  const sample = part.includes('u00') ? '\\x41'.repeat(8) : 'A'.repeat(130)
+  if (part.includes('/')) return [{ at: undefined, bytes: Buffer.from(sample) }]
   const [, place, pattern = '', ignoresCase] = /^(?:(\d+|EOF-\d+):)?([^:]*)(::i)?$/.exec(part) ?? []
   const at = place === undefined ? undefined : Number(place.replace('EOF', ''))
   let texts = ['']

@@ -100,11 +100,13 @@ describe('what a shell writes from a here-document is given', () => {
     'with escapes': `cat > a <<END\nThe \\\nfile.\nEND\n`,
     'within another one': `cat > b <<A\n${text.repeat(6)}\ncat > a <<B\nThe file.\nB\nA\n`,
     'without its end': `cat > a <<'END'\nThe file.\n`,
+    'in a script with controls in its first line': `cat > a <<'END'\nThe file.\nEND\n`,
     'in a script with a control character': `# \x02\ncat > a <<'END'\nThe file.\nEND\n`,
   }
   for (const [name, script] of Object.entries(scripts)) {
     test(name, async () => {
-      const { given } = await tryReader(encodedTextReader, `#!/bin/sh\n${'# A comment.\n'.repeat(20)}${script}`)
+      const first = name.includes('first line') ? '#!/b\0\x01sh' : '#!/bin/sh\n# A comment.'
+      const { given } = await tryReader(encodedTextReader, `${first}\n${script}`)
       assert.ok(hasMember(given, 'The file.\n'))
     })
   }

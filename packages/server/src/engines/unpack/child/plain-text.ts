@@ -65,6 +65,22 @@ const base64Starts = [
 const marks = new RegExp(searched.join('|'), 'i')
 const words = new RegExp(base64Words.join('|'), 'i')
 const starts = new RegExp(base64Starts.join('|'))
+/** Words of hexadecimal digits and the starts of encoded files, which count together with a long run or a dump. */
+const hexWords = [
+  'xxd',
+  'hexlify',
+  'from_?hex',
+  'hex2bin',
+  'hex_?decode',
+  'pack\\(["\']H',
+  '["\']hex["\']',
+  '4d5a',
+  '504b0304',
+  '58354f21',
+]
+const digitWords = new RegExp(hexWords.join('|'), 'i')
+const digits = /(?:[0-9a-f]{2}\s?){65}|[0-9a-f]{4,16}:[ \t]*[0-9a-f]{2,8}[ \t][0-9a-f]{2}/i
+const escapes = /(?:\\(?:x[0-9a-f]{2}|u00[0-9a-f]{2}|0?[0-3][0-7]{2})){8}/i
 const run = /[A-Za-z0-9+/_\-\\]{32}/
 
 /**
@@ -73,7 +89,8 @@ const run = /[A-Za-z0-9+/_\-\\]{32}/
  */
 export function isPlainText(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')
-  return !controls.test(text) && !marks.test(text) && !(hasBase64(text) && run.test(text))
+  if (controls.test(text) || marks.test(text) || (hasBase64(text) && run.test(text))) return false
+  return !(digitWords.test(text) && digits.test(text)) && !escapes.test(text)
 }
 
 const hasBase64 = (text: string) => words.test(text) || starts.test(text)

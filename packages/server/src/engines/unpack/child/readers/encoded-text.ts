@@ -26,13 +26,18 @@ export const encodedTextReader: Reader = {
 
 /** Controls in the head of a script. Shells run one that a few damaged bytes stand in; programs have far more. */
 const maxControlShare = 0.01
+const maxControls = 16
 
 /** The head as far as it may be a script: up to the first line with controls, unless they are few. */
 function readScript(source: Source): Buffer {
   const head = source.read(0, headBytes)
   const script = cutText(head)
-  return script.length < head.length && countControls(head) <= head.length * maxControlShare ? head : script
+  if (script.length === head.length) return head
+  const limit = Math.max(head.length * maxControlShare, startsAsScript(head) ? maxControls : 0)
+  return countControls(head) <= limit ? head : script
 }
+
+const startsAsScript = (head: Buffer) => head[0] === 0x23 && head[1] === 0x21
 
 /** The first line of encoded data. `begin` is followed by the rights and the name of the file, or by both in one word. */
 const marks = /(?<=^|[\r\n])(?:begin(?:-base64|-encoded){0,2}[ \t]+[+-]?[0-7]|=ybegin )/g
