@@ -45,6 +45,15 @@ describe('an attachment is given', () => {
     'in base64 behind words': newMail({
       parts: [part('base64', `The file follows here.\n\n${base64}`)],
     }),
+    'in base64 behind the start of other base64': newMail({
+      parts: [part('base64', `${base64.slice(0, 60)}\nContent-MD5: abc\n\n${base64}`)],
+    }),
+    'in base64 without a field, with other characters': newMail({
+      parts: [`${attachment()}\n${base64.replace(/.{11}/g, '$&.-')}`],
+    }),
+    'in base64 among other lines': newMail({
+      parts: [part('base64', base64.replace('\n', '\nA line (of text).\n'))],
+    }),
     'with LF': newMail(),
     'with CRLF': newMail({ eol: '\r\n' }),
     'with CR': newMail({ eol: '\r' }),

@@ -12,7 +12,7 @@ import {
   toTypeName,
 } from './mail-headers.ts'
 import { findHeaderStart, findMimeFields, guessBoundary, listMessages, type Span, splitParts } from './mail-parts.ts'
-import { hasControls } from './text-lines.ts'
+import { hasControls, listLines } from './text-lines.ts'
 import { decodeBase64, decodeQuotedPrintable, listBase64Rules } from './transfer-encodings.ts'
 
 const headBytes = 65_536
@@ -150,8 +150,11 @@ function hasWorkLeft(mail: Mail, bytes: number): boolean {
 async function readBody(mail: Mail, header: MailHeader, body: Span, place: Place) {
   const decodings = new Set(header.encodings.flatMap(listDecodings))
   if (decodings.size === 0) decodings.add('none')
-  // Programs find the encoding in a damaged field, too: escapes tell it without one.
-  if (decodings.has('none') && hasEscapes(mail.source, body)) decodings.add('quoted-printable')
+  // Programs find the encoding in a damaged field, too: the body tells it without one.
+  if (decodings.has('none')) {
+    if (hasEscapes(mail.source, body)) decodings.add('quoted-printable')
+    if (hasBase64(mail.source, body)) decodings.add('base64')
+  }
   // Programs choose the first or the last of several headers, so each of them counts.
   const readings = header.encodings.map((encoding) => listDecodings(encoding).join())
   if (new Set(readings).size > 1) mail.doubts.add('UnsupportedContainer')
@@ -188,6 +191,20 @@ const hasEscapes = (source: Source, { start, end }: Span): boolean =>
     .toString('latin1')
     .match(quotedByte)?.length ?? 0) >= minEscapes
 
+/** Base64 has no blanks but line ends; programs pass over other characters in it. */
+const minBase64Share = 0.8
+const minBase64Chars = 64
+
+/** Whether a body looks like base64. */
+function hasBase64(source: Source, { start, end }: Span): boolean {
+  const text = source
+    .read(start, Math.min(end, start + firstHeaderBytes))
+    .toString('latin1')
+    .replace(/[\r\n]+/g, '')
+  const count = text.match(/[A-Za-z0-9+/=]/g)?.length ?? 0
+  return count >= minBase64Chars && count >= minBase64Share * text.length && !/ [^ ]+ [^ ]+ /.test(text)
+}
+
 type Leaf = { header: MailHeader; type: string; decoding: Decoding; body: Span }
 
 /** Gives the body of a part, decoded. Text that stands in the mail as it is was scanned with the mail. */
@@ -222,8 +239,11 @@ function listReadings(source: Source, { start, end }: Span, decoding: Decoding):
   if (decoding === 'base64') {
     const rules = listBase64Rules(source.pieces(start, end))
     const readings = rules.map((rule) => decodeBase64(source.pieces(start, end), rule))
-    const lineAt = findBase64Line(source, { start, end })
-    return lineAt > start ? [...readings, decodeBase64(source.pieces(lineAt, end))] : readings
+    const starts = listBase64Starts(source, { start, end })
+    const lines = rules.some(({ onJunk }) => onJunk === 'stop')
+      ? [decodeBase64(listBase64Lines(source, { start, end }))]
+      : []
+    return [...readings, ...lines, ...starts.map((at) => decodeBase64(source.pieces(at, end)))]
   }
   if (decoding === 'quoted-printable') {
     const hasReturn = /=[ \t]*\r(?!\n)/.test(source.read(start, Math.min(end, start + headBytes)).toString('latin1'))
@@ -234,11 +254,26 @@ function listReadings(source: Source, { start, end }: Span, decoding: Decoding):
   return [source.pieces(start, end)]
 }
 
-/** The start of the first full line of base64 behind other lines: tolerant programs search it. Otherwise -1. */
-function findBase64Line(source: Source, { start, end }: Span): number {
-  const text = source.read(start, Math.min(end, start + headBytes)).toString('latin1')
-  const found = /(?<=^|[\r\n])[A-Za-z0-9+/]{32,}={0,2}[ \t]*(?=[\r\n]|$)/.exec(text)
-  return found === null ? -1 : start + found.index
+const fullLine = /^[A-Za-z0-9+/]{32,}={0,2}[ \t]*$/
+const maxStarts = 8
+
+const wholeLine = /^[A-Za-z0-9+/]+={0,2}[ \t]*$/
+
+/** The lines that hold nothing but base64: some programs leave out all others, instead of single characters. */
+function* listBase64Lines(source: Source, { start, end }: Span): Generator<Buffer> {
+  for (const { bytes } of listLines(source, start, end)) if (wholeLine.test(bytes.toString('latin1'))) yield bytes
+}
+
+/** The places in a body at which full lines of base64 follow other lines: tolerant programs begin there. */
+function listBase64Starts(source: Source, { start, end }: Span): number[] {
+  const starts: number[] = []
+  let wasFull = true
+  for (const line of listLines(source, start, Math.min(end, start + headBytes))) {
+    const isFull = fullLine.test(line.bytes.toString('latin1'))
+    if (isFull && !wasFull && starts.length < maxStarts) starts.push(line.start)
+    wasFull = isFull
+  }
+  return starts
 }
 
 /** Whether a body without encoding is text of the mail: no attachment, and nothing that a program would open. */
