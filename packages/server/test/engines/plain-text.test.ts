@@ -85,7 +85,7 @@ const lineEnd = Buffer.from('\n')
 /** Texts that match a part of a signature. Bytes that it leaves open are letters, so that the text has no others. */
 function listTexts(part: string): Placed[] {
   // A is a digit of base64 and a hexadecimal one; the other pattern is that of escapes.
-  const sample = part.includes('u00') ? '\\x41'.repeat(8) : 'A'.repeat(130)
+  const sample = part.includes('u00') ? '\\x41'.repeat(8) : `${part.includes(':[!-') ? '\n:' : ''}${'A'.repeat(130)}`
   if (part.includes('/')) return [{ at: undefined, bytes: Buffer.from(sample) }]
   const [, place, pattern = '', ignoresCase] = /^(?:(\d+|EOF-\d+):)?([^:]*)(::i)?$/.exec(part) ?? []
   const at = place === undefined ? undefined : Number(place.replace('EOF', ''))

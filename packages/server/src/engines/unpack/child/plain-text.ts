@@ -12,6 +12,7 @@ const searched = [
   '\\xef\\xbe\\xad\\xdeNullsoftInst',
   '%PDF-',
   'BinHex',
+  '[\\n\\r][ \\t]{0,16}:[!-,\\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32}',
   'content-transfer-encoding:',
   'content-type: multipart/',
   'begin-(?:base64|encoded)',
