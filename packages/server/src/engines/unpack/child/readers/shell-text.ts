@@ -15,7 +15,7 @@ const maxWords = 500
 const minWords = 16
 const maxSearchedBytes = 2 ** 30
 /** Documents without a last line, which reach to the end of the script. A script has one; other signs look like more. */
-const maxOpen = 8
+const maxOpen = 2
 /** Here-documents that are text were scanned with the script, except those that are short enough to be a whole file. */
 const maxShortText = 4096
 /** Lines of a command that are read before the one with the here-document. */
