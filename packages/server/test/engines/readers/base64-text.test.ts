@@ -60,6 +60,12 @@ test('a container over several lines is given whole, and not its first lines alo
   }
 })
 
+test('a line that is damaged is given up to the damage', async () => {
+  const { given, accounted } = await tryReader(base64TextReader, `base64 -d <<x\n${fullLines.slice(0, 112)}\x01abc\n`)
+  assert.ok(hasMember(given, full.subarray(0, 83)))
+  assert.deepEqual(accounted, [{ start: 0, end: 91 }])
+})
+
 test('a word behind base64 is not taken for its last line', async () => {
   const { given } = await tryReader(base64TextReader, `base64 -d > a <<STOP\n${fullLines}STOP\nexit\n`)
   assert.ok(hasMember(given, full))

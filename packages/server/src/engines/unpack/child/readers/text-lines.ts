@@ -70,7 +70,8 @@ export function readLine(source: Source, at: number, end: number, maxBytes = 100
   return /^[^\r\n]*/.exec(text)?.[0] ?? ''
 }
 
-const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1b
+/** Whether a byte is a control character that text does not have. */
+export const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1b
 
 /** Whether bytes hold control characters that text does not have. */
 export function hasControls(bytes: Buffer): boolean {
