@@ -44,6 +44,18 @@ describe('bytes that a text writes as digits are given', () => {
   }
 })
 
+test('a dump is given although its lines are damaged', async () => {
+  const lines = [
+    '00000000: 5835 4f21 5025 4041  X5O!P%@A',
+    '00000008: 505b 345c 505a 5835 CC)7}$E',
+    '00000010: 3428 505e  4(\x01^',
+  ]
+  const bytes = Buffer.from('58354f2150254041505b345c505a58353428505e', 'hex')
+  const rows = Array.from({ length: 5 }, () => lines.join('\n'))
+  const { given } = await tryReader(hexTextReader, `xxd -r <<END\n${rows.join('\n')}\nEND\n`)
+  assert.ok(hasMember(given, Buffer.concat(Array(5).fill(bytes))))
+})
+
 test('digits that are larger than one piece of the source are whole', async () => {
   const large = Buffer.alloc(2 ** 20 + 500, payload)
   for (const content of [large.toString('hex'), large.toString('hex').replace(/.{60}/g, '$&\n')]) {

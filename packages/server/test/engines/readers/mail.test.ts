@@ -54,6 +54,7 @@ describe('an attachment is given', () => {
     'in base64 among other lines': newMail({
       parts: [part('base64', base64.replace('\n', '\nA line (of text).\n'))],
     }),
+    'behind controls in the first field': newMail().replace('Subject', 'S\0b\x01ct'),
     'with LF': newMail(),
     'with CRLF': newMail({ eol: '\r\n' }),
     'with CR': newMail({ eol: '\r' }),

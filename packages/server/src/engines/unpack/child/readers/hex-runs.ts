@@ -44,7 +44,10 @@ export function* listHexRuns(source: Source, end: number): Generator<HexRun> {
       close('dump')
       return false
     }
-    const [, place = '', data = ''] = dump
+    const [, place = '', group = ''] = dump
+    // The text of a damaged line may follow its digits: no line has more bytes than the first.
+    const first = open.dump?.ranges[0]
+    const data = first === undefined ? group : group.slice(0, first.end - first.start)
     extend('dump', { start: start + place.length, end: start + place.length + data.length }, countDigits(data) / 2)
     return true
   }

@@ -7,6 +7,8 @@ import { countControls } from './text-lines.ts'
 const firstBytes = 32
 /** A control character in a few is damage: programs that read digits pass over it. */
 const maxControls = 2
+const headBytes = 65_536
+const maxControlsOfHead = 16
 /** Runs that are members of their own. The bytes of all others are one member. */
 const maxRuns = 1000
 
@@ -24,7 +26,8 @@ export const hexTextReader: Reader = {
 }
 
 async function readHexText(source: Source, members: Members): Promise<Reading> {
-  const end = findTextEnd(source)
+  const textEnd = findTextEnd(source)
+  const end = countControls(source.read(0, headBytes)) <= maxControlsOfHead ? source.bytes : textEnd
   let count = 0
   for (const run of listHexRuns(source, end)) {
     if (++count > maxRuns) {
@@ -34,7 +37,7 @@ async function readHexText(source: Source, members: Members): Promise<Reading> {
     await members.give({ path: `[${run.kind} at ${getStart(run)}]`, pieces: decodeHexRun(source, run) })
   }
   // Text around the data was scanned with the content itself.
-  return { accounted: count > 0 ? [{ start: 0, end }] : [], doubts: [] }
+  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [] }
 }
 
 const getStart = ({ ranges: [first] }: HexRun) => first?.start ?? 0

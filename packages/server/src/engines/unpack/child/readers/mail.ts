@@ -12,11 +12,14 @@ import {
   toTypeName,
 } from './mail-headers.ts'
 import { findHeaderStart, findMimeFields, guessBoundary, listMessages, type Span, splitParts } from './mail-parts.ts'
-import { hasControls, listLines } from './text-lines.ts'
+import { countControls, hasControls, listLines } from './text-lines.ts'
 import { decodeBase64, decodeQuotedPrintable, listBase64Rules } from './transfer-encodings.ts'
 
 const headBytes = 65_536
 const firstHeaderBytes = 16_384
+const firstBytes = 64
+/** Controls in damaged mail. */
+const maxControls = 4
 const maxHeaderBytes = 2 ** 20
 /** How often the bytes of a mail may be read, on average. */
 const maxReadings = 40
@@ -32,7 +35,7 @@ export const mailReader: Reader = {
   recognizes: (source) => {
     const head = source.read(0, headBytes)
     if (isMailHead(head)) return true
-    return !hasControls(head.subarray(0, 64)) && !findMimeFields(source).next().done
+    return countControls(head.subarray(0, firstBytes)) <= maxControls && !findMimeFields(source).next().done
   },
   read: async (source, members) => readMail(source, members),
 }
