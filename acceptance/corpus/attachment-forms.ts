@@ -59,6 +59,14 @@ export const attachmentForms: Form[] = [
       }),
     'spelled.hqx': (payload) =>
       Buffer.from(writeBinHex(payload).toString('latin1').replace('BinHex 4.0', 'binhex'), 'latin1'),
+    'damaged-sentence.hqx': (payload) =>
+      Buffer.from(writeBinHex(payload).toString('latin1').replace('con', 'c\x81n'), 'latin1'),
+    'no-sentence.hqx': (payload) =>
+      Buffer.from(
+        writeBinHex(payload)
+          .toString()
+          .replace(/^.*\n\n/, ''),
+      ),
     'behind-text.hqx': (payload) => Buffer.concat([plainText, writeBinHex(payload)]),
     'two.hqx': (payload) => Buffer.concat([writeBinHex(plainText), writeBinHex(payload)]),
     'bin.eml': (payload) => inMail(writeMacBinary(payload), 'application/macbinary'),

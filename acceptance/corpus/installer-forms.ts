@@ -88,6 +88,13 @@ const script =
     Buffer.from(`${lines.map((line) => line(payload)).join('\n')}\n`)
 
 const text = (line: string) => () => line
+const plain = (payload: Buffer) => payload.toString()
+const toHexLines = (payload: Buffer) => breakLines(payload.toString('hex'), 60)
+const toDump = (payload: Buffer) => run('xxd', [], { input: payload }).toString().trimEnd()
+
+/** Writes each byte as an escape, in octal or hexadecimal digits. */
+const escapeBytes = (payload: Buffer, radix: 8 | 16, mark: string) =>
+  [...payload].map((byte) => mark + byte.toString(radix).padStart(radix === 8 ? 3 : 2, '0')).join('')
 
 const withPythonZip: Build = (payload, workdir) => {
   const program = `import base64, io, zipfile\narchive = base64.b64decode('${zipFile(workdir, 'inner.com', payload).toString('base64')}')\nzipfile.ZipFile(io.BytesIO(archive)).extractall()\n`
@@ -188,10 +195,45 @@ export const installerForms: Form[] = [
         (payload) => uuencode(payload),
         text('END'),
       ),
-      'plain.sh': script(text("#!/bin/sh\ncat > payload <<'END'"), (payload) => payload.toString(), text('END')),
+      'plain.sh': script(text("#!/bin/sh\ncat > payload <<'END'"), plain, text('END')),
+      'loop.sh': script(text('#!/bin/sh\nwhile read -r l; do echo "$l"; done > payload <<\'END\''), plain, text('END')),
+      'pattern.sh': script(
+        text("#!/bin/sh\nsed 's,^[X],,' > payload <<'END'"),
+        (payload) => `X${payload}`,
+        text('END'),
+      ),
+      'column.sh': script(text("#!/bin/sh\ncut -c3- > payload <<'END'"), (payload) => `XY${payload}`, text('END')),
+      'continued.sh': script(text("#!/bin/sh\ncat \\\n > payload \\\n <<E'N'D"), plain, text('END')),
+      'second.sh': script(text("#!/bin/sh\ncat <<'A'; cat <<'END' > payload\na\nA"), plain, text('END')),
+      'escaped.sh': script(
+        text('#!/bin/sh\ncat > payload <<-END'),
+        (payload) => `\t\t${payload.toString().replace(/[\\$]/g, '\\$&')}`,
+        text('\tEND'),
+      ),
+      'parts.sh': script(
+        text("#!/bin/sh\nbase64 -d > payload <<'END'"),
+        (payload) => `${base64(payload.subarray(0, 34))}\n${base64(payload.subarray(34))}`,
+        text('END'),
+      ),
       'echo.sh': script((payload) => `#!/bin/sh\necho ${payload.toString('base64')} | base64 -d > payload`),
     },
     { needs: ['uuencode', 'openssl'], extractors: ['run by sh', 'run by bash', 'uudecode'] },
+  ),
+  installerForm(
+    'program text with hexadecimal digits',
+    'ambiguous',
+    {
+      'digits.sh': script(text("#!/bin/sh\nxxd -r -p > payload <<'END'"), toHexLines, text('END')),
+      'dump.sh': script(text("#!/bin/sh\nxxd -r > payload <<'END'"), toDump, text('END')),
+      'echo.sh': script((payload) => `#!/bin/sh\necho ${payload.toString('hex')} | xxd -r -p > payload`),
+      'octal.sh': script((payload) => `#!/bin/sh\nprintf '${escapeBytes(payload, 8, '\\')}' > payload`),
+      'digits.py': script((payload) => `open('payload', 'wb').write(bytes.fromhex('${payload.toString('hex')}'))`),
+      'escapes.py': script((payload) => `open('payload', 'wb').write(b'${escapeBytes(payload, 16, '\\x')}')`),
+      'escapes.js': script(
+        (payload) => `require('fs').writeFileSync('payload', '${escapeBytes(payload, 16, '\\x')}', 'latin1')`,
+      ),
+    },
+    { needs: ['xxd'], extractors: ['run by sh', 'run by bash', 'run by python', 'run by node'] },
   ),
   installerForm(
     'program text with base64',

@@ -124,6 +124,11 @@ const uuencodedText = (start: string, end: string, ...options: string[]): Build 
   return (payload) => Buffer.from(`${start}${uuencode(payload, ...options)}\n${end}`, 'latin1')
 }
 
+const withFirstLine =
+  (line: string): Build =>
+  (payload) =>
+    Buffer.from(`A text.\n${uuencode(payload).replace(/^.*/, line)}\n`, 'latin1')
+
 /** Mail as ordinary programs write it. */
 export const mailForms: Form[] = [
   ...Object.entries(lineEnds).map(([name, eol]) =>
@@ -242,6 +247,21 @@ export const mailForms: Form[] = [
         writeSinglePart({ headers: ['Content-Type: text/plain'], body: `Hello\n\n${uuencode(payload)}\n` }),
       'base64-in-mail.eml': (payload) =>
         writeSinglePart({ headers: ['Content-Type: text/plain'], body: `Hello\n\n${uuencode(payload, '-m')}\n` }, '\n'),
+    },
+    { extractors: ['uudecode', 'uudeview', 'python content'] },
+  ),
+  mailForm(
+    'uuencoded text with an odd first line',
+    'ambiguous',
+    {
+      'control.txt': uuencodedText('A \x02text.\n\n', ''),
+      'rights.txt': withFirstLine('begin  \t+100644 payload.com'),
+      'short-rights.txt': withFirstLine('begin 64 payload.com'),
+      'joined.txt': withFirstLine('begin 644payload.com'),
+      'begun-twice.txt': uuencodedText('begin 644 a\n#0V%T\nA text.\n', ''),
+      'masked.txt': (payload) => Buffer.from(`A text.\n${uuencode(payload).replace('\nM', '\n\xcd')}\n`, 'latin1'),
+      'encoded-name.txt': (payload) =>
+        Buffer.from(`A text.\n${uuencode(payload, '-m').replace(/644 .*/, ' 644 payload.com')}\n`, 'latin1'),
     },
     { extractors: ['uudecode', 'uudeview', 'python content'] },
   ),

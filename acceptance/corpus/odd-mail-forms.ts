@@ -90,6 +90,7 @@ export const oddMailForms: Form[] = [
     'lines-of-5.eml': withBase64Text((text) => breakLines(text, 5)),
     'empty-lines.eml': withBase64Text((text) => breakLines(text, 20).replaceAll('\n', '\n\n')),
     'blanks.eml': withBase64Text((text) => breakLines(text, 3).replaceAll('\n', ' \t')),
+    'words-before.eml': withBase64Text((text) => `The file follows here.\n\n${breakLines(text, 60)}`),
     'no-padding.eml': withBase64Text((text) => text.replaceAll('=', '')),
     'text-after.eml': withBase64Text((text) => `${text}\n\nA text after the end, with a signature.`),
   }),
@@ -105,6 +106,10 @@ export const oddMailForms: Form[] = [
     'no-blank.eml': withTransferHeaders('Content-Transfer-Encoding:base64'),
     'blank-before-colon.eml': withTransferHeaders('Content-Transfer-Encoding : base64'),
     'unknown.eml': withTransferHeaders('Content-Transfer-Encoding: x-base64'),
+    'damaged-field.eml': (payload) =>
+      writeMail({
+        parts: [textPart, attach(toQuotedPrintable(payload), '', ['Content-Transfer-Encoding0 quoted-printable'])],
+      }),
     'uu-named-uue.eml': (payload) => writeMail({ parts: [attach(uuencode(payload), 'x-uue')] }),
     'uu-named-uuencode.eml': (payload) => writeMail({ parts: [attach(uuencode(payload), 'uuencode')] }),
     'quoted-lower-case.eml': (payload) =>

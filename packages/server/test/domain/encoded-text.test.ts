@@ -75,6 +75,6 @@ test('content that does not begin as text is not searched', async () => {
   for (const isWhole of [true, false]) {
     assert.equal(await mayHoldEncoded(toContent(`${prose}${data}`, isWhole)), true)
     assert.equal(await mayHoldEncoded(toContent(prose, isWhole)), false)
-    assert.equal(await mayHoldEncoded(toContent(`\0${prose}${data}`, isWhole)), false)
+    assert.equal(await mayHoldEncoded(toContent(`\0\0\0${prose}${data}`, isWhole)), false)
   }
 })

@@ -23,6 +23,10 @@ test('ordinary programs and texts are plain', () => {
 test('text in which a reader may find a file is not plain', () => {
   const texts = [
     'begin 644 a\n#0V%T\n`\nend\n'.padStart(40, '\n'),
+    'Text\nbegin  +644a\n#0V%T\n`\nend\n',
+    'Text\nbegin-encoded-base64 644 YQ==\nYQ==\n====\n',
+    'Text\n=ybegin name=a\n',
+    `a = b'${'\\x41'.repeat(8)}'\n`,
     "sed 's/^X//' > a <<'SHAR_EOF'\nXtext\nSHAR_EOF\n",
     '#!/bin/sh\ntail -n +5 "$0" | sh\nexit\n',
     `Text\n-----BEGIN PGP MESSAGE-----\n\n${data}\n`,
@@ -74,6 +78,9 @@ const lineEnd = Buffer.from('\n')
 
 /** Texts that match a part of a signature. Bytes that it leaves open are letters, so that the text has no others. */
 function listTexts(part: string): Placed[] {
+  // One pattern is that of escapes, the other that of BinHex.
+  const sample = part.includes('u00') ? '\\x41'.repeat(8) : `${part.includes(':[!-') ? '\n:' : ''}${'A'.repeat(32)}`
+  if (part.includes('/')) return [{ at: undefined, bytes: Buffer.from(sample) }]
   const [, place, pattern = '', ignoresCase] = /^(?:(\d+|EOF-\d+):)?([^:]*)(::i)?$/.exec(part) ?? []
   const at = place === undefined ? undefined : Number(place.replace('EOF', ''))
   let texts = ['']

@@ -11,6 +11,7 @@ import { mayBePackets } from './openpgp-chain.ts'
 export function isDocument(head: Buffer): boolean {
   return (
     isTextDocument(head) ||
+    (head[0] === colon && binHexStart.test(head.toString('latin1', 0, firstBytes))) ||
     findCmsKind(head) !== undefined ||
     mayBePackets(head) ||
     isMailHead(head) ||
@@ -20,6 +21,10 @@ export function isDocument(head: Buffer): boolean {
     hasPdfObject(head)
   )
 }
+
+const colon = 0x3a
+/** A file in BinHex that no sentence announces. */
+const binHexStart = /^:[!-,\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32}/
 
 /** The header of a PDF. Programs find it behind other bytes too. */
 export const pdfMark = Buffer.from('%PDF-')

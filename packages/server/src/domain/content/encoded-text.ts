@@ -5,8 +5,9 @@ import { newHexLineSearch } from './hex-digits.ts'
 
 /** A piece of content is searched together with the end of the one before. */
 const overlapBytes = 4096
-/** Readers of text take no content that has a control character in these bytes. */
+/** Content with more control characters in its first bytes is no text. A few are damage. */
 const firstBytes = 32
+const maxControls = 2
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
@@ -47,10 +48,13 @@ export function newEncodedSearch() {
 
 /** Whether content begins like a text. */
 export function isText(head: Uint8Array): boolean {
-  for (const byte of head.subarray(0, firstBytes))
-    if (byte < 0x20 && (byte < 0x07 || byte > carriageReturn) && byte !== 0x1b) return false
-  return true
+  let controls = 0
+  for (const byte of head.subarray(0, firstBytes)) if (isControl(byte)) controls++
+  return controls <= maxControls
 }
+
+/** Whether a byte is a control character that text does not have. */
+export const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte > carriageReturn) && byte !== 0x1b
 
 /** Whether a text has as many encoded characters as a file takes. Such text need not be encoded. */
 export function hasEncoded(text: Buffer): boolean {

@@ -84,6 +84,12 @@ test('a short word in front of base64 may be its start', async () => {
   }
 })
 
+test('a line that is damaged is given up to the damage', async () => {
+  const { given, accounted } = await tryReader(base64TextReader, `base64 -d <<x\n${fullLines.slice(0, 112)}\x01abc\n`)
+  assert.ok(hasMember(given, full.subarray(0, 83)))
+  assert.deepEqual(accounted, [{ start: 0, end: 91 }])
+})
+
 test('a word behind base64 is not taken for its last line', async () => {
   const { given } = await tryReader(base64TextReader, `base64 -d > a <<STOP\n${fullLines}STOP\nexit\n`)
   assert.ok(hasMember(given, full))

@@ -19,12 +19,20 @@ test('the file is given, whatever stands around it and however its lines are wri
     `${sentence}\n\n ${data.replaceAll('\n', '\n ')}`,
     `${sentence}\nA line between.\n${data}`,
     file.replace('BinHex 4.0', 'binhex'),
+    data,
+    `A text.\n \t${data}`,
+    file.replace('converted', 'conve\x81ted'),
     `${'An ordinary line of text.\n'.repeat(60_000)}${file}`,
   ]) {
     const { given, doubts } = await tryReader(binHexReader, text)
     assert.deepEqual(given, [{ path: 'a.com', bytes: payload, isSeen: false }], text.slice(0, 200))
     assert.deepEqual(doubts, [])
   }
+})
+
+test('lines that begin with a colon are no file', async () => {
+  for (const line of [`:${'-'.repeat(70)}`, `:${'A'.repeat(64)}:`, `:${'!'.repeat(64)}:`, ': a list of words'])
+    assert.deepEqual(await tryReader(binHexReader, `A text.\n${line}\n`), { given: [], doubts: [], accounted: [] })
 })
 
 test('bytes around the file are not accounted for', async () => {
@@ -54,7 +62,7 @@ test('more sentences than any text has are too many', async () => {
 })
 
 test('a text about the format holds no file', async () => {
-  for (const text of [`The first line is ${sentence}\n\n: a list\n`, data, 'BinHex']) {
+  for (const text of [`The first line is ${sentence}\n\n: a list\n`, 'BinHex']) {
     const { given, doubts, accounted } = await tryReader(binHexReader, text)
     assert.deepEqual([given, doubts, accounted], [[], [], []])
   }

@@ -37,6 +37,17 @@ function toYenc(bytes: Buffer): string {
   return `=ybegin line=128 size=400 name=a.bin\n${chars.join('').replace(/[^=]{120}(?!=)/g, '$&\n')}\n=yend size=400\n`
 }
 
+/** Encodes as xxencode does: uuencode in another alphabet. */
+const toXxencode = (bytes: Buffer): string => {
+  const [first = '', ...lines] = toUuencode(bytes).split('\n')
+  const encode = (char: string) => xxAlphabet[(char.charCodeAt(0) - 32) & 63]
+  return [
+    first,
+    ...lines.map((line) => (line === 'end' ? line : line.replace(/./g, (char) => encode(char) ?? ''))),
+  ].join('\n')
+}
+const xxAlphabet = '+-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
 const text = 'A line of text.\n'.repeat(50)
 
 describe('encoded data is given', () => {
@@ -48,7 +59,15 @@ describe('encoded data is given', () => {
     'uuencode with data behind a line of length zero': toUuencode(payload).replace('\n', '\n`\n'),
     'uuencode with other lines between': toUuencode(payload).replace(/\n(?=M.*\nM)/, '\nan other line\n'),
     'uuencode with base64': `${text}begin-base64 644 a.bin\n${base64}\n====\n${text}`,
+    'uuencode behind a control character': `A\x02 text\n${toUuencode(payload)}`,
+    'uuencode with other rights': `${text}${toUuencode(payload).replace('644', ' \t+0100644')}`,
+    'uuencode with rights and name in one word': `${text}${toUuencode(payload).replace('644 ', '644')}`,
+    'uuencode behind a start without an end': `${text}begin 644 b\n#0V%T\n${text}${toUuencode(payload)}`,
+    'uuencode with bytes that are masked': toUuencode(payload).replace(/\nM/g, '\n\xcd'),
+    xxencode: `${text}${toXxencode(payload)}`,
+    'base64 with an encoded name': `${text}begin-encoded-base64  644 YQ==\n${base64}\n====\n`,
     yEnc: `${text}${toYenc(payload)}`,
+    'yEnc with fields in another order': `${text}${toYenc(payload).replace(/line=128 (size=400)/, '$1 line=128')}`,
     'base64 in a here-document': `#!/bin/sh\nbase64 -d > a.bin << 'EOF'\n${base64}\nEOF\nrm a\n`,
   }
   for (const [name, content] of Object.entries(forms)) {
@@ -64,6 +83,39 @@ test('lines of a shell archive are given without their mark', async () => {
   const script = `#!/bin/sh\nsed 's/^X//' << 'SHAR_EOF' > 'a.txt' &&\nXone\nXXtwo\nthree\nSHAR_EOF\n`
   const { given } = await tryReader(encodedTextReader, script)
   assert.ok(hasMember(given, 'one\nXtwo\nthree\n'))
+})
+
+describe('what a shell writes from a here-document is given', () => {
+  const scripts: Record<string, string> = {
+    'without a word as prefix': `sed -e 's/^LONG//' > a <<'END'\nLONGThe file.\nEND\n`,
+    'with a prefix between other delimiters': `sed 's,^Y,,' > a <<'END'\nYThe file.\nEND\n`,
+    'with a pattern as prefix': `sed 's/^[X]//' > a <<'END'\nXThe file.\nEND\n`,
+    'from a column': `cut -c3- > a <<'END'\nXYThe file.\nEND\n`,
+    'from a character': `awk '{print substr($0,3)}' > a <<'END'\nXYThe file.\nEND\n`,
+    'by a loop': `while read -r l; do echo "$l"; done > a <<'END'\nThe file.\nEND\n`,
+    'over several lines': `cat \\\n > a \\\n <<'END'\nThe file.\nEND\n`,
+    'with a word quoted in part': `cat > a <<E'N'D\nThe file.\nEND\n`,
+    'second on a line': `cat <<A; cat <<B > a\nxx\nA\nThe file.\nB\n`,
+    'behind tabs': `cat > a <<-END\n\t\tThe file.\n\tEND\n`,
+    'with escapes': `cat > a <<END\nThe \\\nfile.\nEND\n`,
+    'within another one': `cat > b <<A\n${text.repeat(6)}\ncat > a <<B\nThe file.\nB\nA\n`,
+    'without its end': `cat > a <<'END'\nThe file.\n`,
+    'in a script with controls in its first line': `cat > a <<'END'\nThe file.\nEND\n`,
+    'in a script with a control character': `# \x02\ncat > a <<'END'\nThe file.\nEND\n`,
+  }
+  for (const [name, script] of Object.entries(scripts)) {
+    test(name, async () => {
+      const first = name.includes('first line') ? '#!/b\0\x01sh' : '#!/bin/sh\n# A comment.'
+      const { given } = await tryReader(encodedTextReader, `${first}\n${script}`)
+      assert.ok(hasMember(given, 'The file.\n'))
+    })
+  }
+})
+
+test('signs of other languages do not multiply the work', async () => {
+  const program = `#!/bin/cat\n${Array.from({ length: 20_000 }, (_, n) => `out << word${n} << word;\n`).join('')}`
+  const { given } = await tryReader(encodedTextReader, program)
+  assert.ok(given.length < 10)
 })
 
 test('a shell archive by shar', { skip: lacks('shar') }, async () => {
@@ -117,7 +169,8 @@ test('ordinary text has nothing to give', async () => {
 
 test('damaged text never fails', async () => {
   const script = `#!/bin/sh\nbase64 -d > a << 'EOF'\n${base64}\nEOF\n${toUuencode(payload)}${toYenc(payload)}`
-  await fuzzReader(encodedTextReader, [Buffer.from(script, 'latin1')], 500)
+  const shell = `#!/bin/sh\nsed 's/^X//' > a <<E\nX\\$a\nE\ncut -c3- <<-'F' > b\n\tXYa\n\tF\n`
+  await fuzzReader(encodedTextReader, [Buffer.from(script, 'latin1'), Buffer.from(shell)], 500)
 })
 
 test('signs of a script behind text are no script', () => {

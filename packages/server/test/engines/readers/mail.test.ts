@@ -39,6 +39,22 @@ describe('an attachment is given', () => {
   const quoted = payload.replace(/[aeiou]/g, (char) => `=${char.charCodeAt(0).toString(16)}`)
   const inner = newMail({ boundary: 'inner' }).split('\n').slice(1).join('\n')
   const forms: Record<string, string> = {
+    'in quoted-printable with a damaged field': newMail({
+      parts: [`${attachment('Content-Transfer-Encoding0 quoted-printable')}\n${quoted}`],
+    }),
+    'in base64 behind words': newMail({
+      parts: [part('base64', `The file follows here.\n\n${base64}`)],
+    }),
+    'in base64 behind the start of other base64': newMail({
+      parts: [part('base64', `${base64.slice(0, 60)}\nContent-MD5: abc\n\n${base64}`)],
+    }),
+    'in base64 without a field, with other characters': newMail({
+      parts: [`${attachment()}\n${base64.replace(/.{11}/g, '$&.-')}`],
+    }),
+    'in base64 among other lines': newMail({
+      parts: [part('base64', base64.replace('\n', '\nA line (of text).\n'))],
+    }),
+    'behind controls in the first field': newMail().replace('Subject', 'S\0b\x01ct'),
     'with LF': newMail(),
     'with CRLF': newMail({ eol: '\r\n' }),
     'with CR': newMail({ eol: '\r' }),

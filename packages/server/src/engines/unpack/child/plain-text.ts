@@ -12,30 +12,33 @@ const searched = [
   '\\xef\\xbe\\xad\\xdeNullsoftInst',
   '%PDF-',
   'BinHex',
+  '[\\n\\r][ \\t]{0,16}:[!-,\\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32}',
   'content-transfer-encoding:',
   'content-type: multipart/',
-  'begin-base64 ',
-  '[\\n\\r]begin [0-7]{3} ',
-  '=ybegin line=',
+  'begin-(?:base64|encoded)',
+  '[\\n\\r]begin ',
+  '=ybegin ',
   '-----BEGIN ',
   'manifest:encryption-data',
   'uudecode',
   'SHAR_E',
   's/\\^X//',
-  'cat[^]{0,80}<<',
-  'tee [^]{0,80}<<',
+  '(?:cat|tee|sed|awk|cut|xxd)[^]{0,80}<<',
+  '^#![^]*<<',
   'tail[^]{0,80}\\$0',
   '(?:sed|awk|dd) [^]{0,80}"\\$0"',
   'Makeself',
   '__HALT_COMPILER\\(\\);',
 ]
 const marks = new RegExp(searched.join('|'), 'i')
+/** Bytes that a string writes as escapes. */
+const escapes = /(?:\\(?:x[0-9a-f]{2}|u00[0-9a-f]{2}|0?[0-3][0-7]{2})){8}/i
 
 /**
- * Whether content is text in which no reader finds other content. Assay's signatures for ClamAV (assay.ldb) mark the
+ * Whether content is text in which no reader finds other content, but for base64 and hexadecimal digits. Assay's signatures for ClamAV (assay.ldb) mark the
  * same texts, but ClamAV does not tell in which member of an archive.
  */
 export function isPlainText(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')
-  return !controls.test(text) && !marks.test(text)
+  return !controls.test(text) && !marks.test(text) && !escapes.test(text)
 }

@@ -8,6 +8,7 @@ import { cmsReader } from './readers/cms.ts'
 import { compressedRtfReader } from './readers/compressed-rtf.ts'
 import { encodedTextReader } from './readers/encoded-text.ts'
 import { gzipReader } from './readers/gzip.ts'
+import { hexTextReader } from './readers/hex-text.ts'
 import { isoReader } from './readers/iso.ts'
 import { lzmaReader } from './readers/lzma.ts'
 import { mailReader } from './readers/mail.ts'
@@ -36,6 +37,7 @@ export const readers: Reader[] = [
   encodedTextReader,
   binHexReader,
   base64TextReader,
+  hexTextReader,
   wideTextReader,
   armourReader,
   openPgpReader,

@@ -6,7 +6,7 @@ import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { listShortLineRuns } from './base64-lines.ts'
 import { type Base64Run, decodeRun, listBase64Runs } from './base64-runs.ts'
-import { findTextEnd } from './text-end.ts'
+import { findControl, findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
 
 /** Text that carries bytes behind it may be short. */
@@ -31,7 +31,9 @@ export const base64TextReader: Reader = {
 const otherText = /^(?:%PDF-|\{\\rt)/
 
 async function readBase64Text(source: Source, members: Members): Promise<Reading> {
-  const end = findTextEnd(source)
+  const textEnd = findTextEnd(source)
+  // Programs decode a damaged line up to the damage.
+  const end = findControl(source, textEnd)
   let count = 0
   for (const run of listRuns(source, end)) {
     if (++count > maxRuns) {
@@ -42,7 +44,7 @@ async function readBase64Text(source: Source, members: Members): Promise<Reading
       await members.give({ path: `[base64 at ${getStart(run)}]`, pieces: decodeRun(source, run) })
   }
   // Text around the data was scanned with the content itself.
-  return { accounted: count > 0 ? [{ start: 0, end }] : [], doubts: [] }
+  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [] }
 }
 
 function* listRuns(source: Source, end: number): Generator<Base64Run> {

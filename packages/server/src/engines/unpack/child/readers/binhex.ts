@@ -8,6 +8,9 @@ const firstBytes = 32
 /** Programs know a file by the sentence in front of it, some of them in any spelling. */
 const mark = /must be converted with BinHex/gi
 const longestMark = 64
+/** The start of a file without the sentence, which uudeview reads as well: as many characters as a head takes. */
+const strayStart = /(?<=^|[\r\n])[ \t]{0,16}:(?=[!-,\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32})/g
+const longestStart = 64
 /** Sentences that are followed; behind each of them the start of a file is searched. */
 const maxMarks = 1000
 /** Text between the sentence and the file. */
@@ -26,22 +29,44 @@ for (const byte of [0x09, 0x0a, 0x0d, 0x20]) values[byte] = blank
 export const binHexReader: Reader = {
   name: 'BinHex',
   recognizes: (source) =>
-    !hasControls(source.read(0, firstBytes)) && !listMatches(source, mark, longestMark).next().done,
+    !hasControls(source.read(0, firstBytes)) &&
+    (!listMatches(source, mark, longestMark).next().done || !listStrayStarts(source).next().done),
   read: async (source, members) => readBinHex(source, members),
+}
+
+/** The positions behind the colons of files that no sentence announces. */
+function* listStrayStarts(source: Source): Generator<number> {
+  let count = 0
+  for (const at of listMatches(source, strayStart, longestStart)) {
+    if (++count > maxMarks) return
+    const start = source.find(colonMark, at) + 1
+    if (openFile(source, start).hasPlausibleHead()) yield start
+  }
+}
+
+const colonMark = Buffer.from(':')
+
+/** The starts of files, in order: behind a sentence, and without one. */
+function listStarts(source: Source): { starts: number[]; isCut: boolean } {
+  const starts = new Set<number>()
+  let count = 0
+  for (const at of listMatches(source, mark, longestMark)) {
+    if (++count > maxMarks) break
+    const start = findStart(source, at)
+    if (start !== -1) starts.add(start)
+  }
+  for (const start of listStrayStarts(source)) starts.add(start)
+  return { starts: [...starts].toSorted((a, b) => a - b), isCut: count > maxMarks }
 }
 
 async function readBinHex(source: Source, members: Members): Promise<Reading> {
   const accounted: Range[] = []
   const doubts = new Set<Doubt>()
-  let [count, end] = [0, 0]
-  for (const at of listMatches(source, mark, longestMark)) {
-    if (at < end) continue
-    if (++count > maxMarks) {
-      doubts.add('ScanLimitExceeded')
-      break
-    }
-    const start = findStart(source, at)
-    if (start === -1) continue
+  const { starts, isCut } = listStarts(source)
+  if (isCut) doubts.add('ScanLimitExceeded')
+  let end = 0
+  for (const start of starts) {
+    if (start < end) continue
     const file = openFile(source, start)
     for (const fork of file.forks) await members.give(fork)
     end = file.getEnd()
@@ -129,10 +154,22 @@ function openFile(source: Source, start: number) {
     if (resourceBytes > 0) yield { path: '[resource fork]', pieces: takePieces(resourceBytes) }
   }
 
-  return { forks: listForks(), getEnd: () => position, isWhole: () => !isCut }
+  /** Whether the bytes begin with a name, the version and lengths that the content can have. */
+  function hasPlausibleHead(): boolean {
+    const name = take(take(1)[0] ?? 0)
+    const head = take(headBytes)
+    if (name.length === 0 || name.length > maxNameBytes || head.length < headBytes || head[0] !== 0) return false
+    const longest = maxRepeats * source.bytes
+    return head.readUInt32BE(lengthsAt) <= longest && head.readUInt32BE(lengthsAt + 4) <= longest
+  }
+
+  return { hasPlausibleHead, forks: listForks(), getEnd: () => position, isWhole: () => !isCut }
 }
 
 const pieceBytes = 65_536
+const maxNameBytes = 63
+/** Three characters may stand for so many bytes. */
+const maxRepeats = 255
 const checksumBytes = 2
 /** Version, type, creator, flags, two lengths and a checksum follow the name. */
 const headBytes = 1 + 4 + 4 + 2 + 8 + checksumBytes

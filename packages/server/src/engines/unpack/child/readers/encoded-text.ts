@@ -4,9 +4,9 @@ import type { Source } from '../source.ts'
 import { findTails, readsOwnText } from './script-tail.ts'
 import { hasHereDocuments, listHereDocuments } from './shell-text.ts'
 import { cutText, findTextEnd } from './text-end.ts'
-import { findLineEnd, hasControls, listMatches, readLine } from './text-lines.ts'
+import { countControls, findLineEnd, hasControls, listMatches, readLine } from './text-lines.ts'
 import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
-import { decodeUu, decodeYenc, findUuData, findYencEnd } from './uuencode.ts'
+import { decodeUu, decodeYenc, findUuData, findYencEnd, listUuRules } from './uuencode.ts'
 
 const headBytes = 65_536
 /** Text that carries bytes behind it may be short. */
@@ -18,16 +18,29 @@ const longestMark = 64
 export const encodedTextReader: Reader = {
   name: 'encoded text',
   recognizes: (source) => {
-    const head = source.read(0, headBytes)
-    if (hasControls(head.subarray(0, firstBytes))) return false
-    const script = cutText(head)
+    const script = readScript(source)
     return hasHereDocuments(script) || readsOwnText(script) || !findMarks(source).next().done
   },
   read: async (source, members) => readEncodedText(source, members),
 }
 
-/** The first line of encoded data. `begin` is followed by the rights and the name of the file. */
-const marks = /(?<=^|[\r\n])(?:begin(?:-base64)?(?:-encoded)?[ \t]+[0-7]{1,6}(?=[ \t\r\n])|=ybegin )/g
+/** Controls in the head of a script. Shells run one that a few damaged bytes stand in; programs have far more. */
+const maxControlShare = 0.01
+const maxControls = 16
+
+/** The head as far as it may be a script: up to the first line with controls, unless they are few. */
+function readScript(source: Source): Buffer {
+  const head = source.read(0, headBytes)
+  const script = cutText(head)
+  if (script.length === head.length) return head
+  const limit = Math.max(head.length * maxControlShare, startsAsScript(head) ? maxControls : 0)
+  return countControls(head) <= limit ? head : script
+}
+
+const startsAsScript = (head: Buffer) => head[0] === 0x23 && head[1] === 0x21
+
+/** The first line of encoded data. `begin` is followed by the rights and the name of the file, or by both in one word. */
+const marks = /(?<=^|[\r\n])(?:begin(?:-base64|-encoded){0,2}[ \t]+[+-]?[0-7]|=ybegin )/g
 
 const findMarks = (source: Source) => listMatches(source, marks, longestMark)
 
@@ -46,7 +59,7 @@ async function readEncodedText(source: Source, members: Members): Promise<Readin
     for (const pieces of block.readings) await members.give({ path: block.path, pieces })
     end = block.end
   }
-  const script = cutText(source.read(0, headBytes))
+  const script = readScript(source)
   if (hasHereDocuments(script)) {
     for (const { path, pieces } of listHereDocuments(source)) {
       count++
@@ -58,8 +71,9 @@ async function readEncodedText(source: Source, members: Members): Promise<Readin
     count++
     await members.give({ path: `[bytes ${start} to ${source.bytes}]`, pieces: source.pieces(start, source.bytes) })
   }
-  // Text around the data was scanned with the content itself.
-  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [...doubts] }
+  // Text around the data was scanned with the content itself. Other content may begin as anything, so it is searched, too.
+  const isText = !hasControls(source.read(0, firstBytes))
+  return { accounted: count > 0 && isText ? [{ start: 0, end: textEnd }] : [], doubts: [...doubts] }
 }
 
 type Block = { path: string; readings: Iterable<Buffer>[]; end: number }
@@ -75,15 +89,15 @@ function openBlock(source: Source, at: number): Block | undefined {
     return { path, readings: [decodeYenc(source, start, end)], end }
   }
   const path = /^\S+[ \t]+\S+[ \t]+(.*)$/.exec(line)?.[1]?.trim() || '[uuencode]'
-  if (line.startsWith('begin-base64')) {
+  if (/^begin\S*-base64/.test(line)) {
     const mark = source.find(base64End, start)
     const end = mark === -1 ? source.bytes : mark
     const rules = listBase64Rules(source.pieces(start, end))
     return { path, readings: rules.map((rule) => decodeBase64(source.pieces(start, end), rule)), end }
   }
   const data = findUuData(source, start)
-  if (!data.hasData) return undefined
-  const readings = (data.isOdd ? [true, false] : [true]).map((isTolerant) => decodeUu(source, data, { isTolerant }))
+  if (!data.hasData && !data.hasXx) return undefined
+  const readings = listUuRules(data).map((rule) => decodeUu(source, data, rule))
   return { path, readings, end: data.end }
 }
 

@@ -12,11 +12,14 @@ import {
   toTypeName,
 } from './mail-headers.ts'
 import { findHeaderStart, findMimeFields, guessBoundary, listMessages, type Span, splitParts } from './mail-parts.ts'
-import { hasControls } from './text-lines.ts'
+import { countControls, hasControls, listLines } from './text-lines.ts'
 import { decodeBase64, decodeQuotedPrintable, listBase64Rules } from './transfer-encodings.ts'
 
 const headBytes = 65_536
 const firstHeaderBytes = 16_384
+const firstBytes = 64
+/** Controls in damaged mail. */
+const maxControls = 4
 const maxHeaderBytes = 2 ** 20
 /** How often the bytes of a mail may be read, on average. */
 const maxReadings = 40
@@ -32,7 +35,7 @@ export const mailReader: Reader = {
   recognizes: (source) => {
     const head = source.read(0, headBytes)
     if (isMailHead(head)) return true
-    return !hasControls(head.subarray(0, 64)) && !findMimeFields(source).next().done
+    return countControls(head.subarray(0, firstBytes)) <= maxControls && !findMimeFields(source).next().done
   },
   read: async (source, members) => readMail(source, members),
 }
@@ -150,6 +153,11 @@ function hasWorkLeft(mail: Mail, bytes: number): boolean {
 async function readBody(mail: Mail, header: MailHeader, body: Span, place: Place) {
   const decodings = new Set(header.encodings.flatMap(listDecodings))
   if (decodings.size === 0) decodings.add('none')
+  // Programs find the encoding in a damaged field, too: the body tells it without one.
+  if (decodings.has('none')) {
+    if (hasEscapes(mail.source, body)) decodings.add('quoted-printable')
+    if (hasBase64(mail.source, body)) decodings.add('base64')
+  }
   // Programs choose the first or the last of several headers, so each of them counts.
   const readings = header.encodings.map((encoding) => listDecodings(encoding).join())
   if (new Set(readings).size > 1) mail.doubts.add('UnsupportedContainer')
@@ -173,6 +181,31 @@ async function readMultipart(mail: Mail, type: string, body: Span, place: Place)
     const isDigest = toTypeName(type) === 'multipart/digest'
     for (const part of parts.flat()) await readEntity(mail, part, { depth: place.depth + 1, isDigest })
   }
+}
+
+const quotedByte = /=[0-9a-f]{2}/gi
+/** Fewer escapes are text, such as the address of a page. */
+const minEscapes = 8
+
+/** Whether a body looks like quoted-printable. */
+const hasEscapes = (source: Source, { start, end }: Span): boolean =>
+  (source
+    .read(start, Math.min(end, start + headBytes))
+    .toString('latin1')
+    .match(quotedByte)?.length ?? 0) >= minEscapes
+
+/** Base64 has no blanks but line ends; programs pass over other characters in it. */
+const minBase64Share = 0.8
+const minBase64Chars = 64
+
+/** Whether a body looks like base64. */
+function hasBase64(source: Source, { start, end }: Span): boolean {
+  const text = source
+    .read(start, Math.min(end, start + firstHeaderBytes))
+    .toString('latin1')
+    .replace(/[\r\n]+/g, '')
+  const count = text.match(/[A-Za-z0-9+/=]/g)?.length ?? 0
+  return count >= minBase64Chars && count >= minBase64Share * text.length && !/ [^ ]+ [^ ]+ /.test(text)
 }
 
 type Leaf = { header: MailHeader; type: string; decoding: Decoding; body: Span }
@@ -208,7 +241,12 @@ function* prepend(start: Buffer, pieces: Iterable<Buffer>): Generator<Buffer> {
 function listReadings(source: Source, { start, end }: Span, decoding: Decoding): Iterable<Buffer>[] {
   if (decoding === 'base64') {
     const rules = listBase64Rules(source.pieces(start, end))
-    return rules.map((rule) => decodeBase64(source.pieces(start, end), rule))
+    const readings = rules.map((rule) => decodeBase64(source.pieces(start, end), rule))
+    const starts = listBase64Starts(source, { start, end })
+    const lines = rules.some(({ onJunk }) => onJunk === 'stop')
+      ? [decodeBase64(listBase64Lines(source, { start, end }))]
+      : []
+    return [...readings, ...lines, ...starts.map((at) => decodeBase64(source.pieces(at, end)))]
   }
   if (decoding === 'quoted-printable') {
     const hasReturn = /=[ \t]*\r(?!\n)/.test(source.read(start, Math.min(end, start + headBytes)).toString('latin1'))
@@ -217,6 +255,28 @@ function listReadings(source: Source, { start, end }: Span, decoding: Decoding):
     )
   }
   return [source.pieces(start, end)]
+}
+
+const fullLine = /^[A-Za-z0-9+/]{32,}={0,2}[ \t]*$/
+const maxStarts = 8
+
+const wholeLine = /^[A-Za-z0-9+/]+={0,2}[ \t]*$/
+
+/** The lines that hold nothing but base64: some programs leave out all others, instead of single characters. */
+function* listBase64Lines(source: Source, { start, end }: Span): Generator<Buffer> {
+  for (const { bytes } of listLines(source, start, end)) if (wholeLine.test(bytes.toString('latin1'))) yield bytes
+}
+
+/** The places in a body at which full lines of base64 follow other lines: tolerant programs begin there. */
+function listBase64Starts(source: Source, { start, end }: Span): number[] {
+  const starts: number[] = []
+  let wasFull = true
+  for (const line of listLines(source, start, Math.min(end, start + headBytes))) {
+    const isFull = fullLine.test(line.bytes.toString('latin1'))
+    if (isFull && !wasFull && starts.length < maxStarts) starts.push(line.start)
+    wasFull = isFull
+  }
+  return starts
 }
 
 /** Whether a body without encoding is text of the mail: no attachment, and nothing that a program would open. */

@@ -1,7 +1,8 @@
 import { canHoldContent } from '../../../../domain/content/container.ts'
 import type { Source } from '../source.ts'
-import { hasControls, type Line, listLines } from './text-lines.ts'
-import { decodeBase64 } from './transfer-encodings.ts'
+import { listLineChanges } from './shell-commands.ts'
+import { findLineEnd, hasControls, listLines } from './text-lines.ts'
+import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
 
 /** Content that a shell script carries: its path, and its bytes. */
 export type Carried = { path: string; pieces: Iterable<Buffer> }
@@ -9,75 +10,137 @@ export type Carried = { path: string; pieces: Iterable<Buffer> }
 const headBytes = 65_536
 /** Scripts with more are not ordinary scripts. */
 const maxDocuments = 5000
+/** Last lines that are searched for: at most so many, and fewer in long content, so that the work stays linear. */
+const maxWords = 500
+const minWords = 16
+const maxSearchedBytes = 2 ** 30
+/** Documents without a last line, which reach to the end of the script. A script has one; other signs look like more. */
+const maxOpen = 2
 /** Here-documents that are text were scanned with the script, except those that are short enough to be a whole file. */
 const maxShortText = 4096
+/** Lines of a command that are read before the one with the here-document. */
+const maxCommandChars = 8192
 
 /** Programs that write or decode a here-document. */
 const writers =
-  /\b(?:sed|cat|tee|dd|base64|b64decode|uudecode|openssl|gzip|gunzip|bunzip2|xz|unxz|tar|xxd|perl|python\d?)\b/
+  /\b(?:sed|g?awk|cut|cat|tee|dd|base64|b64decode|uudecode|openssl|gzip|gunzip|bunzip2|xz|unxz|tar|xxd|perl|python\d?)\b/
 
 /** Whether the head is that of a script that writes a here-document, such as a shell archive. */
 export function hasHereDocuments(head: Buffer): boolean {
   const text = head.toString('latin1', 0, headBytes)
-  return /<<-?[ \t]*['"\\]?\w/.test(text) && writers.test(text)
+  return /<<-?[ \t]*['"\\]?\w/.test(text) && (text.startsWith('#!') || writers.test(text))
 }
 
-type HereDocument = { path: string; word: string; prefix: string; isTabbed: boolean; isBase64: boolean; start: number }
+type HereDocument = {
+  path: string
+  command: string
+  /** Shells remove the tabs at the start of each line. */
+  isTabbed: boolean
+  /** Shells remove some backslashes, because the word has no quotes. */
+  isEscaped: boolean
+  start: number
+  end: number
+}
 
-/** Yields what here-documents in a shell script hold. */
+/** Yields what here-documents in a shell script hold, those within other ones included. */
 export function* listHereDocuments(source: Source): Generator<Carried> {
-  let document: HereDocument | undefined
-  let count = 0
+  const findEnd = newEndFinder(source)
+  let before = ''
+  let [count, open] = [0, 0]
   for (const line of listLines(source, 0, source.bytes)) {
-    if (document === undefined) {
-      document = findDocument(source, line)
-      if (document !== undefined && ++count > maxDocuments) return
-      continue
+    const isContinued = line.bytes.at(-1) === backslash
+    const hasOpening = line.bytes.includes('<<') && line.bytes.length <= maxCommandChars
+    const command = hasOpening || isContinued ? before + line.bytes.toString('latin1') : ''
+    before = isContinued ? `${command.slice(-maxCommandChars).slice(0, -1)} ` : ''
+    let start = line.next
+    for (const match of hasOpening ? line.bytes.toString('latin1').matchAll(opening) : []) {
+      if (++count > maxDocuments) return
+      const [, dash, quoted = ''] = match
+      const word = quoted.replace(/\\(.)|['"]/g, '$1')
+      const isTabbed = dash === '-'
+      const end = findEnd(word, start, isTabbed)
+      if (end === undefined && ++open > maxOpen) continue
+      const path = />[ \t]*["']?([^\s"'<>|&;]+)/.exec(command)?.[1] ?? `[here-document at ${start}]`
+      const document = { path, command, isTabbed, isEscaped: word === quoted, start, end: end?.start ?? source.bytes }
+      yield* listReadings(source, document)
+      // The next document of the same line follows.
+      if (end !== undefined) start = end.next
     }
-    const text = line.bytes.toString('latin1')
-    if ((document.isTabbed ? text.replace(/^\t+/, '') : text) !== document.word) continue
-    yield* listReadings(source, document, line.start)
-    document = undefined
-  }
-  if (document !== undefined) yield* listReadings(source, document, source.bytes)
-}
-
-const opening = /<<(-?)[ \t]*(?:'([^']+)'|"([^"]+)"|\\?([\w!.-]+))/
-
-/** A line that begins a here-document for a program that writes or decodes it. */
-function findDocument(source: Source, line: Line): HereDocument | undefined {
-  if (!line.bytes.includes('<<')) return undefined
-  const text = line.bytes.toString('latin1')
-  const match = opening.exec(text)
-  if (match === null || line.bytes.length > maxShortText || !writers.test(text)) return undefined
-  const word = match[2] ?? match[3] ?? match[4] ?? ''
-  // Other languages write the same signs: a here-document has a last line.
-  if (source.find(Buffer.from(word, 'latin1'), line.next) === -1) return undefined
-  const prefix = /\bsed\b.*?s(.)\^(.{1,8}?)\1\1/.exec(text)?.[2] ?? ''
-  return {
-    path: />[ \t]*["']?([^\s"'<>|&;]+)/.exec(text)?.[1] ?? `[here-document at ${line.start}]`,
-    word,
-    prefix,
-    isTabbed: match[1] === '-',
-    isBase64: /base64|b64|openssl/i.test(text),
-    start: line.next,
   }
 }
 
-function* listReadings(source: Source, document: HereDocument, end: number): Generator<Carried> {
-  const { path, prefix, start, isBase64, isTabbed } = document
+const backslash = 0x5c
+/** Two signs, and a word that is quoted in whole or in part. With three signs, the word itself is the text. */
+const opening = /(?<!<)<<(-?)[ \t]*((?:'[^']*'|"[^"]*"|\\.|[\w!.@%+:,~/-])+)/g
+
+type End = { start: number; next: number }
+
+/** Finds the last line of a document. Its place is kept by word, so that a script is searched once for each word. */
+function newEndFinder(source: Source) {
+  const found = new Map<string, { from: number; end: End | undefined }>()
+  const limit = Math.max(minWords, Math.min(maxWords, maxSearchedBytes / source.bytes))
+  return (word: string, from: number, isTabbed: boolean): End | undefined => {
+    const key = `${isTabbed} ${word}`
+    const known = found.get(key)
+    if (known !== undefined && from >= known.from && (known.end?.start ?? source.bytes) >= from) return known.end
+    if (known === undefined && found.size >= limit) return undefined
+    const end = searchEnd(source, Buffer.from(word, 'latin1'), from, isTabbed)
+    found.set(key, { from, end })
+    return end
+  }
+}
+
+const maxTabs = 100
+
+/** Searches the word behind a line end or a tab, so that only lines that begin with the word are looked at. */
+function searchEnd(source: Source, word: Buffer, from: number, isTabbed: boolean): End | undefined {
+  const marks = isTabbed ? [findLineEnd(source, from), tab] : [findLineEnd(source, from)]
+  const ends = marks.flatMap((mark) => searchLine(source, Buffer.concat([Buffer.from([mark]), word]), from) ?? [])
+  return ends.toSorted((one, other) => one.start - other.start)[0]
+}
+
+const tab = 0x09
+
+function searchLine(source: Source, marked: Buffer, from: number): End | undefined {
+  for (let at = source.find(marked, from - 1); at !== -1; at = source.find(marked, at + 1)) {
+    const behind = at + marked.length
+    const lineEnd = /^(?:\r\n|[\r\n]|$)/.exec(source.read(behind, behind + 2).toString('latin1'))?.[0]
+    const before = source.read(Math.max(from - 1, at - maxTabs), at + 1).toString('latin1')
+    const tabs = /(?<=[\r\n])\t*$/.exec(before)?.[0].length
+    if (tabs !== undefined && lineEnd !== undefined) return { start: at + 1 - tabs, next: behind + lineEnd.length }
+  }
+  return undefined
+}
+
+function* listReadings(source: Source, document: HereDocument): Generator<Carried> {
+  const { path, command, start, end, isTabbed } = document
   const head = source.read(start, Math.min(end, start + headBytes))
-  if (prefix !== '') yield { path, pieces: withoutPrefix(source, start, end, prefix) }
-  if (isTabbed) yield { path, pieces: withoutPrefix(source, start, end, '\t') }
-  if (isBase64) yield { path, pieces: decodeBase64(source.pieces(start, end)) }
-  const isContent = end - start <= maxShortText || hasControls(head) || canHoldContent(head)
-  if (prefix === '' && !isBase64 && isContent) yield { path, pieces: source.pieces(start, end) }
+  const isEscaped = document.isEscaped && /\\[\\$`\r\n]/.test(head.toString('latin1'))
+  const readLines = () => listShellLines(source, { ...document, isEscaped })
+  const readBody = isTabbed || isEscaped ? readLines : () => source.pieces(start, end)
+  const changes = listLineChanges(command, head.toString('latin1', 0, firstLineBytes))
+  for (const change of changes) yield { path, pieces: changeLines(readLines(), change) }
+  const isBase64 = /base64|b64|openssl/i.test(command)
+  for (const rule of isBase64 ? listBase64Rules(readBody()) : []) yield { path, pieces: decodeBase64(readBody(), rule) }
+  const isContent = isTabbed || end - start <= maxShortText || hasControls(head) || canHoldContent(head)
+  if (changes.length === 0 && !isBase64 && isContent) yield { path, pieces: readBody() }
 }
 
-function* withoutPrefix(source: Source, start: number, end: number, prefix: string): Generator<Buffer> {
-  const mark = Buffer.from(prefix, 'latin1')
+const firstLineBytes = 1000
+
+/** Yields the lines of a document with their ends, as a shell passes them on. */
+function* listShellLines(source: Source, { start, end, isTabbed, isEscaped }: HereDocument): Generator<Buffer> {
   for (const line of listLines(source, start, end)) {
     const bytes = source.read(line.start, line.next)
-    yield bytes.subarray(0, mark.length).equals(mark) ? bytes.subarray(mark.length) : bytes
+    if (!isTabbed && !isEscaped) {
+      yield bytes
+      continue
+    }
+    const text = isTabbed ? bytes.toString('latin1').replace(/^\t+/, '') : bytes.toString('latin1')
+    yield Buffer.from(isEscaped ? text.replace(/\\(?:\r?\n|([\\$`]))/g, '$1') : text, 'latin1')
   }
+}
+
+function* changeLines(lines: Iterable<Buffer>, change: (line: Buffer) => Buffer): Generator<Buffer> {
+  for (const line of lines) yield change(line)
 }

@@ -1,3 +1,4 @@
+import { isControl } from '../../../../domain/content/encoded-text.ts'
 import type { Source } from '../source.ts'
 import { hasControls } from './text-lines.ts'
 
@@ -8,6 +9,17 @@ export function findTextEnd(source: Source): number {
   let at = 0
   for (const piece of source.pieces(0, source.bytes)) {
     if (hasControls(piece)) return at + cutText(source.read(at, at + pieceBytes)).length
+    at += piece.length
+  }
+  return at
+}
+
+/** The position of the first control character at `from` or later, or the end of the content. */
+export function findControl(source: Source, from: number): number {
+  let at = from
+  for (const piece of source.pieces(from, source.bytes)) {
+    const found = piece.findIndex(isControl)
+    if (found !== -1) return at + found
     at += piece.length
   }
   return at

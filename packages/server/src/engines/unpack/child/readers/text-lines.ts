@@ -1,3 +1,4 @@
+import { isControl } from '../../../../domain/content/encoded-text.ts'
 import type { Source } from '../source.ts'
 
 export type Line = {
@@ -72,9 +73,13 @@ export function readLine(source: Source, at: number, end: number, maxBytes = 100
 
 /** Whether bytes hold control characters that text does not have. */
 export function hasControls(bytes: Buffer): boolean {
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] as number
-    if (byte < 0x20 && (byte < 0x07 || byte > 0x0d) && byte !== 0x1b) return true
-  }
+  for (let at = 0; at < bytes.length; at++) if (isControl(bytes[at] as number)) return true
   return false
+}
+
+/** The number of control characters that text does not have. */
+export function countControls(bytes: Buffer): number {
+  let count = 0
+  for (let at = 0; at < bytes.length; at++) if (isControl(bytes[at] as number)) count++
+  return count
 }

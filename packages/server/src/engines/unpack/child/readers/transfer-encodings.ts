@@ -81,7 +81,8 @@ export function* decodeBase64(input: Iterable<Buffer>, rule: Base64Rule = plainR
 
 const plainRule: Base64Rule = { onJunk: 'skip', onPad: 'stop', isUrlSafe: false }
 
-const hexValue = (byte: number | undefined): number => {
+/** The value of a hexadecimal digit, or -1. */
+export const hexValue = (byte: number | undefined): number => {
   if (byte === undefined) return -1
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const letter = byte | 0x20

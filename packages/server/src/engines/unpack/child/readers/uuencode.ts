@@ -1,68 +1,103 @@
 import type { Source } from '../source.ts'
-import { type Line, listLines } from './text-lines.ts'
+import { listLines } from './text-lines.ts'
 
-/** Uuencoded data between its first line and its end. */
+/** Encoded lines between their first line and their end. */
 export type UuData = {
   start: number
   end: number
   /** Programs differ about it: there are lines that hold no data, or data behind a line of length zero. */
   isOdd: boolean
   hasData: boolean
+  /** Lines hold data in the alphabet of xxencode. */
+  hasXx: boolean
 }
 
+/**
+ * How a decoder reads lines. `skip` passes over lines that hold no data, `stop` ends there, `mask` takes any byte for a
+ * character, by its lower six bits, and `xx` reads the alphabet of xxencode and passes over other lines.
+ */
+export type UuRule = 'skip' | 'stop' | 'mask' | 'xx'
+
+const xxAlphabet = '+-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const none = 64
+const newValues = () => new Uint8Array(256).fill(none)
+const uuValues = newValues()
+for (let char = 0x20; char <= 0x60; char++) uuValues[char] = (char - 0x20) & 0x3f
+const maskValues = newValues().map((_, char) => (char - 0x20) & 0x3f)
+const xxValues = newValues()
+for (let value = 0; value < 64; value++) xxValues[xxAlphabet.charCodeAt(value)] = value
+const valuesByRule: Record<UuRule, Uint8Array> = { skip: uuValues, stop: uuValues, mask: maskValues, xx: xxValues }
+
 const isEndLine = (bytes: Buffer) => bytes.toString('latin1', 0, 8).trim() === 'end'
+const beginsAgain = (bytes: Buffer) => /^begin[ -]/.test(bytes.toString('latin1', 0, 8))
+
+const countChars = (length: number) => Math.ceil((length * 4) / 3)
 
 /** The number of bytes that a line announces, or undefined when it is no line of data. */
-function getLength(line: Buffer): number | undefined {
-  const first = line[0]
-  if (first === undefined || first < 0x20 || first > 0x60) return undefined
-  const length = (first - 0x20) & 0x3f
-  const chars = Math.ceil((length * 4) / 3)
-  for (let at = 1; at <= chars && at < line.length; at++) {
-    const char = line[at] as number
-    if (char < 0x20 || char > 0x60) return undefined
-  }
+function getLength(line: Buffer, values: Uint8Array): number | undefined {
+  const length = values[line[0] ?? 0] as number
+  if (line.length === 0 || length === none) return undefined
+  const last = Math.min(countChars(length), line.length - 1)
+  for (let at = 1; at <= last; at++) if (values[line[at] as number] === none) return undefined
   return length
+}
+
+/** Programs append up to three characters to a line, such as a checksum, and mail removes blanks at its end. */
+const maxSurplus = 3
+
+/** Whether a line has as many characters as it announces, so that it is hardly text. */
+function isFullLine(line: Buffer, values: Uint8Array): boolean {
+  const length = getLength(line, values) ?? 0
+  const surplus = line.length - 1 - countChars(length)
+  return length > 0 && surplus >= 0 && surplus <= maxSurplus
 }
 
 /** Lines that may stand between the first line and the data. */
 const maxLinesBefore = 5
 
-/** Finds the end of uuencoded data whose first line of data is at `start`. */
+/** Finds the end of encoded data whose first line of data is at `start`: its last line, or the start of other data. */
 export function findUuData(source: Source, start: number): UuData {
-  const data: UuData = { start, end: source.bytes, isOdd: false, hasData: false }
+  const data: UuData = { start, end: source.bytes, isOdd: false, hasData: false, hasXx: false }
   let isOver = false
   let lines = 0
-  for (const line of listLines(source, start, source.bytes)) {
-    if (isEndLine(line.bytes)) return { ...data, end: line.next }
-    const length = getLength(line.bytes)
+  for (const { bytes, start: lineStart, next } of listLines(source, start, source.bytes)) {
+    if (isEndLine(bytes)) return { ...data, end: next }
+    if (beginsAgain(bytes)) return { ...data, end: lineStart }
+    const length = getLength(bytes, uuValues)
     if (length === undefined || (isOver && length > 0)) data.isOdd = true
     if (length === 0) isOver = true
-    if (length !== undefined && length > 0) data.hasData = true
+    if (length === undefined ? isFullLine(bytes, maskValues) : length > 0) data.hasData = true
+    if (length === undefined && isFullLine(bytes, xxValues)) data.hasXx = true
     // Text without any data is not searched to its end.
-    if (!data.hasData && ++lines > maxLinesBefore) return { ...data, end: line.start }
+    if (!data.hasData && !data.hasXx && ++lines > maxLinesBefore) return { ...data, end: lineStart }
   }
   return data
 }
 
-/** Decodes uuencoded data. A tolerant decoder skips odd lines; others stop there. */
-export function* decodeUu(source: Source, data: UuData, { isTolerant }: { isTolerant: boolean }): Generator<Buffer> {
-  for (const line of listLines(source, data.start, data.end)) {
-    const length = getLength(line.bytes)
-    if (isEndLine(line.bytes)) return
-    if (length === undefined || length === 0) {
-      if (isTolerant) continue
-      return
-    }
-    yield decodeLine(line, length)
+/** The rules by which programs read the data to different bytes; one for well-formed data. */
+export function listUuRules({ isOdd, hasXx }: UuData): UuRule[] {
+  return ['skip', ...(isOdd ? (['stop', 'mask'] as const) : []), ...(hasXx ? (['xx'] as const) : [])]
+}
+
+/** Decodes the lines of data by a rule. */
+export function* decodeUu(source: Source, data: UuData, rule: UuRule): Generator<Buffer> {
+  const values = valuesByRule[rule]
+  for (const { bytes } of listLines(source, data.start, data.end)) {
+    if (isEndLine(bytes)) return
+    const length = getLength(bytes, values)
+    if (length !== undefined && length > 0) yield decodeLine(bytes, length, values)
+    else if (rule === 'stop' || rule === 'mask') return
   }
 }
 
-function decodeLine({ bytes }: Line, length: number): Buffer {
+function decodeLine(bytes: Buffer, length: number, values: Uint8Array): Buffer {
   const out = Buffer.alloc(Math.ceil(length / 3) * 3)
   for (let group = 0; group * 3 < length; group++) {
     let bits = 0
-    for (let i = 1; i <= 4; i++) bits = (bits << 6) | (((bytes[group * 4 + i] ?? 0x20) - 0x20) & 0x3f)
+    for (let i = 1; i <= 4; i++) {
+      const char = bytes[group * 4 + i]
+      bits = (bits << 6) | (char === undefined ? 0 : (values[char] as number) & 0x3f)
+    }
     out.writeUIntBE(bits, group * 3, 3)
   }
   return out.subarray(0, length)

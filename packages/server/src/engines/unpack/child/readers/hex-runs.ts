@@ -1,0 +1,120 @@
+import type { Range } from '../reader.ts'
+import type { Source } from '../source.ts'
+import { type Line, listLines } from './text-lines.ts'
+import { hexValue } from './transfer-encodings.ts'
+
+/** Bytes that a text writes as digits: the ranges that hold the digits, and how they are written. */
+export type HexRun = { kind: 'digits' | 'escapes'; ranges: Range[]; bytes: number }
+
+/** Hashes have up to 64 bytes, and fill whole lists. */
+const minBytes = 65
+/** Escapes are hardly hashes. */
+const minEscapes = 32
+const minChunkDigits = 32
+
+/** A line of a dump by xxd: its place, and groups of digits with one blank between them. */
+const dumpLine = /^([ \t]*(?:0x)?[0-9a-f]{1,16}:[ \t]*)([0-9a-f]{2}(?:[ \t]?[0-9a-f])*)/i
+const wholeLine = /^[0-9a-f \t]*[0-9a-f][0-9a-f \t]*$/i
+const digits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f])+/gi
+const longDigits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f]{2}){15}/i
+const escapes = /(?:\\(?:x[0-9a-f]{2}|u00[0-9a-f]{2}|0?[0-3][0-7]{2})){4,}/gi
+const escapedByte = /\\(?:x([0-9a-f]{2})|u00([0-9a-f]{2})|0?([0-3][0-7]{2}))/gi
+
+/** Finds digits in the lines before `end`. Lines of digits alone, of a dump, or of escapes belong together. */
+export function* listHexRuns(source: Source, end: number): Generator<HexRun> {
+  const complete: HexRun[] = []
+  const open: Record<string, HexRun> = {}
+  const close = (...names: string[]) => {
+    for (const name of names) {
+      const run = open[name]
+      if (run !== undefined && run.bytes >= (run.kind === 'escapes' ? minEscapes : minBytes)) complete.push(run)
+      delete open[name]
+    }
+  }
+  const extend = (name: string, range: Range, bytes: number, kind: HexRun['kind'] = 'digits') => {
+    const run = open[name] ?? { kind, ranges: [], bytes: 0 }
+    run.ranges.push(range)
+    run.bytes += bytes
+    open[name] = run
+  }
+
+  function takeDump({ start }: Line, text: string): boolean {
+    const dump = dumpLine.exec(text)
+    if (dump === null) {
+      close('dump')
+      return false
+    }
+    const [, place = '', group = ''] = dump
+    // The text of a damaged line may follow its digits: no line has more bytes than the first.
+    const first = open.dump?.ranges[0]
+    const data = first === undefined ? group : group.slice(0, first.end - first.start)
+    extend('dump', { start: start + place.length, end: start + place.length + data.length }, countDigits(data) / 2)
+    return true
+  }
+
+  /** A run goes on only where digits end one line and begin the next. */
+  function takeDigits({ start }: Line, text: string) {
+    if (wholeLine.test(text)) {
+      extend('digits', { start, end: start + text.length }, countDigits(text) / 2)
+      return
+    }
+    const hasLong = longDigits.test(text)
+    const first = open.digits === undefined ? null : /^[ \t]*[0-9a-f]+/i.exec(text)
+    if (!hasLong && first === null) {
+      close('digits')
+      return
+    }
+    for (const { 0: chunk, index } of text.matchAll(digits)) {
+      if (index > (first?.[0].length ?? 0)) close('digits')
+      if (open.digits === undefined && chunk.length < minChunkDigits) continue
+      extend('digits', { start: start + index, end: start + index + chunk.length }, countDigits(chunk) / 2)
+      if (index + chunk.length < text.length) close('digits')
+    }
+  }
+
+  function takeEscapes({ start }: Line, text: string) {
+    const chunks = text.includes('\\') ? [...text.matchAll(escapes)] : []
+    if (chunks.length !== 1) close('escapes')
+    for (const { 0: chunk, index } of chunks) {
+      const range = { start: start + index, end: start + index + chunk.length }
+      extend('escapes', range, chunk.match(escapedByte)?.length ?? 0, 'escapes')
+      if (chunks.length > 1) close('escapes')
+    }
+  }
+
+  for (const line of listLines(source, 0, end)) {
+    const text = line.bytes.toString('latin1')
+    if (takeDump(line, text)) close('digits')
+    else takeDigits(line, text)
+    takeEscapes(line, text)
+    yield* complete.splice(0)
+  }
+  close('dump', 'digits', 'escapes')
+  yield* complete.splice(0)
+}
+
+const countDigits = (text: string) => text.replace(/[ \t]+/g, '').length
+
+/** Decodes a run. A last digit that is half a byte is left out. */
+export function* decodeHexRun(source: Source, { kind, ranges }: HexRun): Generator<Buffer> {
+  let half = -1
+  for (const { start, end } of ranges) {
+    const text = source.read(start, end)
+    if (kind === 'escapes') {
+      const found = [...text.toString('latin1').matchAll(escapedByte)]
+      yield Buffer.from(
+        found.map(([, x, u, octal]) => Number.parseInt(x ?? u ?? octal ?? '', octal === undefined ? 16 : 8)),
+      )
+      continue
+    }
+    const out = Buffer.alloc((text.length + 1) >> 1)
+    let length = 0
+    for (const char of text) {
+      const value = hexValue(char)
+      if (value < 0) continue
+      if (half >= 0) out[length++] = half * 16 + value
+      half = half < 0 ? value : -1
+    }
+    yield out.subarray(0, length)
+  }
+}

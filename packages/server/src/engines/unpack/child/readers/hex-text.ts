@@ -1,0 +1,54 @@
+import type { Members, Reader, Reading } from '../reader.ts'
+import type { Source } from '../source.ts'
+import { decodeHexRun, type HexRun, listHexRuns } from './hex-runs.ts'
+import { findTextEnd } from './text-end.ts'
+import { countControls } from './text-lines.ts'
+
+const firstBytes = 32
+/** A control character in a few is damage: programs that read digits pass over it. */
+const maxControls = 2
+const headBytes = 65_536
+const maxControlsOfHead = 16
+/** Runs that are members of their own. The bytes of all others are one member. */
+const maxRuns = 1000
+
+/** PDF, PostScript and RTF write other data as digits, which their readers know. */
+const otherText = /^(?:%PDF-|%!|\{\\rt)/
+
+/** Reads bytes that text writes as hexadecimal digits, as a dump of xxd, or as escapes in a string. */
+export const hexTextReader: Reader = {
+  name: 'hexadecimal text',
+  recognizes: (source) => {
+    const head = source.read(0, firstBytes)
+    return countControls(head) <= maxControls && !otherText.test(head.toString('latin1'))
+  },
+  read: async (source, members) => readHexText(source, members),
+}
+
+async function readHexText(source: Source, members: Members): Promise<Reading> {
+  const textEnd = findTextEnd(source)
+  const end = countControls(source.read(0, headBytes)) <= maxControlsOfHead ? source.bytes : textEnd
+  let count = 0
+  for (const run of listHexRuns(source, end)) {
+    if (++count > maxRuns) {
+      await members.give({ path: '[further digits]', pieces: decodeFurther(source, end) })
+      break
+    }
+    await members.give({ path: `[${run.kind} at ${getStart(run)}]`, pieces: decodeHexRun(source, run) })
+  }
+  // Text around the data was scanned with the content itself.
+  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [] }
+}
+
+const getStart = ({ ranges: [first] }: HexRun) => first?.start ?? 0
+
+function* decodeFurther(source: Source, end: number): Generator<Buffer> {
+  let count = 0
+  for (const run of listHexRuns(source, end)) {
+    if (++count <= maxRuns) continue
+    yield* decodeHexRun(source, run)
+    yield lineEnd
+  }
+}
+
+const lineEnd = Buffer.from('\n')
