@@ -69,8 +69,12 @@ test('base64 in short lines is given, with the start of it behind other text', a
     }
   }
   const indented = whole.slice(11).replace(/.{24}/g, '$&\n ')
-  for (const start of ['photo:: ', 'const a = "']) {
-    const { given } = await tryReader(base64TextReader, `${start}${whole.slice(0, 11)}\n ${indented}\n`)
+  for (const [start, end] of [
+    ['photo:: ', ''],
+    ['const a = "', '" +'],
+    ['a=("', '"'],
+  ]) {
+    const { given } = await tryReader(base64TextReader, `${start}${whole.slice(0, 11)}${end}\n ${indented}\n`)
     assert.ok(hasMember(given, payload), start)
   }
 })

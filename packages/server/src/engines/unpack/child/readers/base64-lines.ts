@@ -42,7 +42,8 @@ export function* listShortLineRuns(source: Source, end: number): Generator<Base6
 /** The last word of a line: the data may begin in the line that names it, and some programs decode any word. */
 function findLastWord(source: Source, line: Range): Range | undefined {
   const text = source.read(Math.max(line.start, line.end - maxWordBytes), line.end).toString('latin1')
-  const found = /([A-Za-z0-9+/_-]+)[^A-Za-z0-9+/_=-]*$/.exec(text)
+  // A sign behind the word joins strings.
+  const found = /([A-Za-z0-9+/_-]+)(?:[^A-Za-z0-9+/_=-]+[+/_-]{1,3})?[^A-Za-z0-9+/_=-]*$/.exec(text)
   if (found?.[1] === undefined) return undefined
   const start = line.end - text.length + found.index
   return { start, end: start + found[1].length }
