@@ -15,7 +15,7 @@ import { waitFor } from '../support/wait-for.ts'
 import { answer, openFakeClamd } from './fake-clamd.ts'
 
 /** A call that hangs must fail its own test, not all of them. */
-const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 10_000 }, body)
+const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 60_000 }, body)
 
 /** A server on the socket that is not clamd. */
 async function openStranger(t: TestContext, onConnection: (socket: Socket) => void) {

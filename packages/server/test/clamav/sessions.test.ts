@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait-for.ts'
 import { answer, openFakeClamd, type Seen } from './fake-clamd.ts'
 
 /** A scan that hangs must fail its own test, not all of them. */
-const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 5000 }, body)
+const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 60_000 }, body)
 const small = Buffer.from('some content')
 
 describe('sessions with clamd', () => {

@@ -12,7 +12,7 @@ import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { openFakeClamd, type Seen } from './fake-clamd.ts'
 
-const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 10_000 }, body)
+const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 60_000 }, body)
 
 /** A fake clamd that runs until it is killed or told to crash. */
 function newProcess(pid: number) {

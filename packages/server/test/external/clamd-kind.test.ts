@@ -10,7 +10,7 @@ import { openAdapter } from './external-support.ts'
 import { newCertificate, openServer } from './servers.ts'
 
 /** A call that hangs must fail its own test, not all of them. */
-const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 20_000 }, body)
+const test = (name: string, body: (t: TestContext) => Promise<void>) => nodeTest(name, { timeout: 60_000 }, body)
 
 const small = newContent('content')
 const large = newContent(randomBytes(400_000).toString('latin1'))

@@ -61,7 +61,7 @@ export async function checkStore(settings: S3Settings & { prefix: string }): Pro
       right: 's3:AbortMultipartUpload',
       async run() {
         const { started } = await upload(`${name}-aborted`)
-        await calls.abortUpload(started, 'hasty')
+        await calls.abortUpload(started, 'careful')
         uploads.delete(started)
       },
     },
@@ -74,7 +74,7 @@ export async function checkStore(settings: S3Settings & { prefix: string }): Pro
     {
       right: 's3:DeleteObject',
       async run() {
-        for (const key of [small, large]) await calls.remove(key, 'hasty')
+        for (const key of [small, large]) await calls.remove(key, 'careful')
         keys.clear()
       },
     },
