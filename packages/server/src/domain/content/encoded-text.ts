@@ -12,8 +12,8 @@ const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
 /**
- * Whether content is text in which a reader may find base64 or hexadecimal digits. ClamAV has no signature for that: such
- * text has no fixed bytes, and a pattern for its alphabet would make the scan of a text a half slower.
+ * Whether content is text in which a reader may find base64 or hexadecimal digits. No signature of ClamAV marks it,
+ * because such text has no fixed bytes and patterns of its alphabet are slow.
  */
 export function mayHoldEncoded(content: Content): boolean | Promise<boolean> {
   const { whole, mayHoldEncoded: known } = content
