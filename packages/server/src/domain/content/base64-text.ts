@@ -1,5 +1,3 @@
-import { isLongHex } from './hex-digits.ts'
-
 /** Fewer characters hold no file. */
 export const minBase64Chars = 64
 /** Lines of base64 have at least as many characters, or all have the same number. */
@@ -30,27 +28,8 @@ export function setKind(kinds: Uint8Array, chars: string, kind: number) {
 
 const isLetter = (byte: number | undefined) => byte !== undefined && base64Kinds[byte] !== 0
 
-/**
- * Whether a text has as many characters of base64 or hexadecimal digits as a file takes: in a row or, of base64, in lines
- * that are near each other. Such text need not be encoded.
- */
-export function hasLongWords(text: Buffer): boolean {
-  for (let start = 0; start + minLineChars <= text.length; ) {
-    // A line that begins here reaches the last of these bytes. Most words are shorter, so that few bytes are read.
-    let last = start + minLineChars - 1
-    while (last >= start && base64Kinds[text[last] as number] !== 0) last--
-    if (last >= start) {
-      start = last + 1
-      continue
-    }
-    const end = findEnd(text, start + minLineChars)
-    if (isLongHex(text, start, end) || continuesLikeBase64(text, start, end)) return true
-    start = end + 1
-  }
-  return false
-}
-
-function findEnd(text: Buffer, from: number): number {
+/** The end of a word of the characters of base64. */
+export function findEnd(text: Buffer, from: number): number {
   let end = from
   while (isLetter(text[end])) end++
   return end
@@ -68,7 +47,7 @@ export const hasBase64Kinds = (found: number) =>
   (found & upper) !== 0 && (found & lower) !== 0 && (found & (digit | sign)) !== 0
 
 /** Whether a line of base64 is long enough, or has others near it. One shorter line may be the last. */
-function continuesLikeBase64(text: Buffer, start: number, end: number): boolean {
+export function continuesLikeBase64(text: Buffer, start: number, end: number): boolean {
   if (isHash(text, start, end)) return false
   let chars = end - start
   let found = findKinds(text, start, end)
@@ -101,6 +80,8 @@ export function newShortLineSearch() {
   let chars = 0
   let found = 0
   return {
+    /** Whether the last line may have others behind it. */
+    isOpen: () => width > 0,
     take(text: Buffer, start: number, end: number): boolean {
       const word = findOnlyWord(text, start, end)
       const length = word === undefined ? 0 : word.end - word.start

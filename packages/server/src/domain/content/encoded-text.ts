@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
-import { hasLongWords, newShortLineSearch } from './base64-text.ts'
+import { base64Kinds, continuesLikeBase64, findEnd, minLineChars, newShortLineSearch, sign } from './base64-text.ts'
 import type { Content } from './content.ts'
-import { newHexLineSearch } from './hex-digits.ts'
+import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
 
 /** A piece of content is searched together with the end of the one before. */
 const overlapBytes = 4096
@@ -56,16 +56,90 @@ export function isText(head: Uint8Array): boolean {
 /** Whether a byte is a control character that text does not have. */
 export const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte > carriageReturn) && byte !== 0x1b
 
-/** Whether a text has as many encoded characters as a file takes. Such text need not be encoded. */
+/**
+ * Whether a text has as many characters of base64 or hexadecimal digits as a file takes: in a row, in lines that are near
+ * each other, or in short lines that follow each other. Such text need not be encoded.
+ */
 export function hasEncoded(text: Buffer): boolean {
-  if (hasLongWords(text)) return true
-  const base64 = newShortLineSearch()
-  const hex = newHexLineSearch()
-  for (let start = 0; start < text.length; ) {
-    const found = text.indexOf(lineFeed, start)
-    const end = found === -1 ? text.length : found
-    if (base64.take(text, start, end) || hex.take(text, start, end)) return true
+  // A search in a string takes half of the time that it takes in a buffer.
+  const string = text.toString('latin1')
+  const isFirst = searchLines(text, 0) === found
+  return isFirst || hasLongWords(text, string) || hasLines(text, string)
+}
+
+function hasLongWords(text: Buffer, string: string): boolean {
+  let searchedTo = 0
+  for (let start = 0; start + minLineChars <= string.length; ) {
+    // A long word that begins here reaches the last of these bytes. Most words are shorter, so that few bytes are read.
+    let last = start + minLineChars - 1
+    while (last >= start && base64Kinds[string.charCodeAt(last)] !== 0) last--
+    if (last >= start) {
+      start = last + 1
+      continue
+    }
+    const end = findEnd(text, start + minLineChars)
+    const isHex = isHexWord(text, start, end)
+    if ((isHex && end - start >= minHexDigits) || continuesLikeBase64(text, start, end)) return true
+    if (isHex && start >= searchedTo) searchedTo = searchLines(text, start)
+    if (searchedTo === found) return true
     start = end + 1
   }
   return false
+}
+
+/** Bytes as digits, in groups, behind the place that a dump notes. */
+const hexGroups =
+  /[ \t]*(?:[0-9A-Fa-f]{1,16}:[ \t]*)?(?:[0-9A-Fa-f]{2}){1,16}[ \t]+(?:[0-9A-Fa-f]{2}){1,16}(?=[ \t\r\n]|$)/y
+const blank = 0x20
+
+/** Whether short lines that follow each other, or lines of digits, hold encoded data together. */
+function hasLines(text: Buffer, string: string): boolean {
+  let wasShort = false
+  for (let at = string.indexOf('\n'); at !== -1; at = string.indexOf('\n', at + 1)) {
+    const isShort = hasOneWord(string, at + 1)
+    const mayHold = (isShort && wasShort) || hasHexGroups(string, at + 1)
+    wasShort = isShort
+    if (!mayHold) continue
+    const end = searchLines(text, at)
+    if (end === found) return true
+    at = Math.max(at, end - 2)
+  }
+  return false
+}
+
+/** Whether no other word than signs that join strings follows the first one in a line. Most lines are told by its end. */
+function hasOneWord(string: string, start: number): boolean {
+  let at = start
+  while (at < string.length && base64Kinds[string.charCodeAt(at)] === 0 && string.charCodeAt(at) !== lineFeed) at++
+  while (at < string.length && base64Kinds[string.charCodeAt(at)] !== 0) at++
+  for (; at < string.length && string.charCodeAt(at) !== lineFeed; at++) {
+    const kind = base64Kinds[string.charCodeAt(at)]
+    if (kind !== 0 && kind !== sign) return false
+  }
+  return true
+}
+
+/** Most lines are told by their first letter. */
+function hasHexGroups(string: string, start: number): boolean {
+  const first = string.charCodeAt(start)
+  if (first > blank && isHexDigit[first] !== 1) return false
+  hexGroups.lastIndex = start
+  return hexGroups.test(string)
+}
+
+const found = Number.POSITIVE_INFINITY
+
+/** Searches lines around a place as long as they may hold encoded data together. Returns their end, or `found`. */
+function searchLines(text: Buffer, at: number): number {
+  const base64 = newShortLineSearch()
+  const hex = newHexLineSearch()
+  // The first word may stand in the line before.
+  let start = at === 0 ? 0 : text.lastIndexOf(lineFeed, at - 1) + 1
+  do {
+    const lineEnd = text.indexOf(lineFeed, start)
+    const end = lineEnd === -1 ? text.length : lineEnd
+    if (base64.take(text, start, end) || hex.take(text, start, end)) return found
+    start = end + 1
+  } while (start < text.length && (start <= at + 1 || base64.isOpen() || hex.isOpen()))
+  return start
 }

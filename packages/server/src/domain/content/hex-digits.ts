@@ -1,9 +1,10 @@
 /** Hashes have up to 128 digits, and fill whole lists. */
-const minHexDigits = 130
+export const minHexDigits = 130
 /** A line that ends with fewer digits does not begin a file. */
 const minFirstDigits = 32
 
-const isHexDigit = new Uint8Array(256)
+/** 1 for the bytes that are digits. */
+export const isHexDigit = new Uint8Array(256)
 for (const char of '0123456789abcdefABCDEF') isHexDigit[char.charCodeAt(0)] = 1
 
 const blank = 0x20
@@ -12,15 +13,14 @@ const colon = 0x3a
 const carriageReturn = 0x0d
 const isBlank = (byte: number | undefined) => byte === blank || byte === tab
 
-/** Whether a word is so many digits that it may be a file. */
-export function isLongHex(text: Buffer, start: number, end: number): boolean {
-  return end - start >= minHexDigits && findHexEnd(text, start) >= end
-}
+export const isHexWord = (text: Buffer, start: number, end: number): boolean => findHexEnd(text, start) >= end
 
 /** Searches lines that follow each other for hexadecimal digits, alone, in groups, or as xxd dumps a file. */
 export function newHexLineSearch() {
   let digits = 0
   return {
+    /** Whether the last line may have others behind it. */
+    isOpen: () => digits > 0,
     take(text: Buffer, start: number, end: number): boolean {
       const found = countDigits(text, start, end)
       const sum = digits + Math.abs(found)
