@@ -3,6 +3,8 @@ import { base64Kinds, continuesLikeBase64, findEnd, minLineChars, newShortLineSe
 import type { Content } from './content.ts'
 import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
 
+/** Content that is searched at once: a text of many short lines takes long. */
+const pieceBytes = 65_536
 /** A piece of content is searched together with the end of the one before. */
 const overlapBytes = 4096
 /** Content with more control characters in its first bytes is no text. A few are damage. */
@@ -18,7 +20,8 @@ const lineFeed = 0x0a
 export function mayHoldEncoded(content: Content): boolean | Promise<boolean> {
   const { whole, mayHoldEncoded: known } = content
   if (known !== undefined) return known
-  return whole === undefined ? searchPieces(content) : isText(whole) && hasEncoded(whole)
+  if (whole === undefined || whole.length > pieceBytes) return searchPieces(content)
+  return isText(whole) && hasEncoded(whole)
 }
 
 async function searchPieces(content: Content): Promise<boolean> {
@@ -26,9 +29,11 @@ async function searchPieces(content: Content): Promise<boolean> {
   if (!isText(content.head)) return false
   const search = newEncodedSearch()
   for await (const piece of content.read()) {
-    if (search.take(piece)) return true
-    // Pieces in memory come without a pause, while other requests wait.
-    await setImmediate()
+    for (let at = 0; at < piece.length; at += pieceBytes) {
+      if (search.take(piece.subarray(at, at + pieceBytes))) return true
+      // Pieces in memory come without a pause, while other requests wait.
+      await setImmediate()
+    }
   }
   return false
 }
@@ -96,9 +101,9 @@ const blank = 0x20
 function hasLines(text: Buffer, string: string): boolean {
   let wasShort = false
   for (let at = string.indexOf('\n'); at !== -1; at = string.indexOf('\n', at + 1)) {
-    const isShort = hasOneWord(string, at + 1)
-    const mayHold = (isShort && wasShort) || hasHexGroups(string, at + 1)
-    wasShort = isShort
+    const words = countWords(string, at + 1)
+    const mayHold = (words === 1 && wasShort) || hasHexGroups(string, at + 1)
+    if (words > 0) wasShort = words === 1
     if (!mayHold) continue
     const end = searchLines(text, at)
     if (end === found) return true
@@ -107,16 +112,18 @@ function hasLines(text: Buffer, string: string): boolean {
   return false
 }
 
-/** Whether no other word than signs that join strings follows the first one in a line. Most lines are told by its end. */
-function hasOneWord(string: string, start: number): boolean {
+/** Counts the words of a line up to two. Behind the first one, signs that join strings do not count. */
+function countWords(string: string, start: number): number {
   let at = start
   while (at < string.length && base64Kinds[string.charCodeAt(at)] === 0 && string.charCodeAt(at) !== lineFeed) at++
+  const first = at
   while (at < string.length && base64Kinds[string.charCodeAt(at)] !== 0) at++
+  if (at === first) return 0
   for (; at < string.length && string.charCodeAt(at) !== lineFeed; at++) {
     const kind = base64Kinds[string.charCodeAt(at)]
-    if (kind !== 0 && kind !== sign) return false
+    if (kind !== 0 && kind !== sign) return 2
   }
-  return true
+  return 1
 }
 
 /** Most lines are told by their first letter. */
