@@ -78,7 +78,7 @@ const lineEnd = Buffer.from('\n')
 
 /** Texts that match a part of a signature. Bytes that it leaves open are letters, so that the text has no others. */
 function listTexts(part: string): Placed[] {
-  // One pattern is that of escapes, the other that of BinHex.
+  // Signatures have two patterns: the first is that of escapes in a string, the second that of BinHex.
   const sample = part.includes('u00') ? '\\x41'.repeat(8) : `${part.includes(':[!-') ? '\n:' : ''}${'A'.repeat(32)}`
   if (part.includes('/')) return [{ at: undefined, bytes: Buffer.from(sample) }]
   const [, place, pattern = '', ignoresCase] = /^(?:(\d+|EOF-\d+):)?([^:]*)(::i)?$/.exec(part) ?? []

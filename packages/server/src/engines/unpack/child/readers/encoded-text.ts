@@ -71,7 +71,8 @@ async function readEncodedText(source: Source, members: Members): Promise<Readin
     count++
     await members.give({ path: `[bytes ${start} to ${source.bytes}]`, pieces: source.pieces(start, source.bytes) })
   }
-  // Text around the data was scanned with the content itself. Other content may begin as anything, so it is searched, too.
+  // Text around the data was scanned with the content itself. Content that does not begin as text may be a container as
+  // well: nothing of it is accounted for, so that it is searched for one.
   const isText = !hasControls(source.read(0, firstBytes))
   return { accounted: count > 0 && isText ? [{ start: 0, end: textEnd }] : [], doubts: [...doubts] }
 }
