@@ -37,6 +37,14 @@ const readOpenpgp = (file: string) =>
 const runScript = (file: string) =>
   `sh ${file} --noexec --keep --nochown --nox11 --target made; [ -d made ] || sh ${file}`
 
+const importStream =
+  'git init -q .; git fast-import --quiet < "$0"; git checkout -qf "$(git for-each-ref --format="%(objectname)" | head -n 1)"'
+
+/** Puts an object into a repository, where its name is its hash, and lets Git print it. */
+const restoreGitObject =
+  'git init -q r; h=$(python3 -c "import hashlib,sys,zlib; print(hashlib.sha1(zlib.decompress(open(sys.argv[1],\'rb\').read())).hexdigest())" "$0"); ' +
+  'd=r/.git/objects/$(echo $h | cut -c1-2); mkdir -p $d; cp "$0" $d/$(echo $h | cut -c3-); git -C r cat-file blob $h > out; rm -rf r'
+
 /** Programs that open mail, documents, encrypted and signed forms, file systems and installers. */
 export const contentExtractors: Extractor[] = [
   special('python content', 'python3', (file) => [readers, file], { hasReaders: true }),
@@ -96,6 +104,8 @@ export const contentExtractors: Extractor[] = [
   special('run by bash', 'bash', (file) => [file]),
   // With the type `#` 7-Zip looks for archives at any place.
   shell('archive behind a program', '7z x -y -bd "-t#" "$0"; for f in ./*; do tar -xf "$f"; 7z x -y -bd "$f"; done'),
+  shell('git objects', restoreGitObject),
+  shell('git fast-import', importStream),
   special('run by python', 'python3', (file) => [file]),
   shell('run by node', `${process.execPath} "$0"`),
 ]

@@ -5,6 +5,7 @@ import { archiveForms } from './archive-forms.ts'
 import { contentForms } from './content-forms.ts'
 import { type Expectation, type Form, type PayloadPair, payloadName, payloads } from './form.ts'
 import { frameForms } from './frame-forms.ts'
+import { gitForms } from './git-forms.ts'
 import { hostForms } from './host-forms.ts'
 import { imageForms } from './image-forms.ts'
 import { nestedForms } from './nested-forms.ts'
@@ -32,6 +33,7 @@ export const forms: Form[] = [
   ...nestedForms,
   ...contentForms,
   ...programForms,
+  ...gitForms,
 ]
 
 /** A sample with EICAR, and its twin with a harmless text. */

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Form } from './form.ts'
+import { writeBundle } from './git-forms.ts'
 import { formsOf, runAndRead } from './samples.ts'
 import { run } from './tools.ts'
 
@@ -13,16 +14,6 @@ function writePhar(workdir: string, compress: string): Buffer {
     `<?php $phar = new Phar('a.phar'); $phar['payload.com'] = file_get_contents('payload.com'); ${compress}`,
   )
   return runAndRead(workdir, 'a.phar', 'php', '-d', 'phar.readonly=0', 'make.php')
-}
-
-/** Lets Git write a file with the history of one commit. */
-function writeBundle(workdir: string): Buffer {
-  const git = (...args: string[]) =>
-    run('git', ['-c', 'user.name=a', '-c', 'user.email=a@example.org', ...args], { cwd: workdir })
-  git('init', '-q', '.')
-  git('add', 'payload.com')
-  git('commit', '-qm', 'Add a file')
-  return runAndRead(workdir, 'a.bundle', 'git', 'bundle', 'create', '-q', 'a.bundle', 'HEAD')
 }
 
 /** Formats that one program writes and reads. */

@@ -10,6 +10,7 @@ import {
   openedByReader,
   type Row,
 } from './format-row.ts'
+import { gitFormats } from './git-formats.ts'
 import { oldArchives } from './old-archives.ts'
 import { hasOldTarHeader } from './tar-header.ts'
 
@@ -139,7 +140,6 @@ const archives: Row[] = [
     ...openedByNone('dar', magic('\x00\x00\x00\x7b')),
     confirm: (head) => 'NST'.includes(head.toString('latin1', 14, 15)),
   },
-  openedByNone('git', magic('# v2 git bundle\n'), magic('# v3 git bundle\n'), magic('PACK\x00\x00\x00\x02')),
   // Files can be restored from the parity data of PAR2 alone where there is enough of it.
   openedByNone('par2', magic('PAR2\x00PKT')),
   openedByNone('android-backup', magic('ANDROID BACKUP\n')),
@@ -156,7 +156,7 @@ const archives: Row[] = [
   openedByNone('zoo', magic('\xdc\xa7\xc4\xfd', 20)),
 ]
 
-const rows = [...archives, ...diskFormats, oldArchives]
+const rows = [...archives, ...gitFormats, ...diskFormats, oldArchives]
 
 /** The names of all formats, for the table of docs/verdicts.md. */
 export const containerFormatNames = [...new Set(rows.map((row) => row.name))]

@@ -28,6 +28,19 @@ test('a stream that is cut leaves a doubt', async () => {
   assert.deepEqual((await readWith(zlibReader, stream.subarray(0, 3000))).doubts, ['UnsupportedContainer'])
 })
 
+test('the header of an object of Git is not given, whatever the length of the object', async () => {
+  for (const content of [Buffer.alloc(0), payload, randomBytes(100_000)]) {
+    const { given } = await readWith(
+      zlibReader,
+      deflateSync(Buffer.concat([Buffer.from(`blob ${content.length}\0`), content])),
+    )
+    assert.deepEqual(
+      given.map(({ bytes }) => bytes),
+      [content],
+    )
+  }
+})
+
 test('streams with a dictionary and other content are not recognised', async () => {
   const { given } = await tryReader(zlibReader, deflateSync(payload, { dictionary: payload }))
   assert.deepEqual(given, [])

@@ -7,6 +7,7 @@ import { binHexReader } from './readers/binhex.ts'
 import { cmsReader } from './readers/cms.ts'
 import { compressedRtfReader } from './readers/compressed-rtf.ts'
 import { encodedTextReader } from './readers/encoded-text.ts'
+import { gitObjectReader, gitStreamReader } from './readers/git.ts'
 import { gzipReader } from './readers/gzip.ts'
 import { hexTextReader } from './readers/hex-text.ts'
 import { isoReader } from './readers/iso.ts'
@@ -48,6 +49,8 @@ export const readers: Reader[] = [
   lzmaReader,
   zstdFramesReader,
   zlibReader,
+  gitObjectReader,
+  gitStreamReader,
   appleSingleReader,
   macBinaryReader,
   oleReader,
