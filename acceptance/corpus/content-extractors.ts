@@ -106,6 +106,11 @@ export const contentExtractors: Extractor[] = [
   shell('archive behind a program', '7z x -y -bd "-t#" "$0"; for f in ./*; do tar -xf "$f"; 7z x -y -bd "$f"; done'),
   shell('git objects', restoreGitObject),
   shell('git fast-import', importStream),
+  shell(
+    'git apply',
+    'git init -q .; git apply "$0" || patch -s -p1 < "$0"; rm -rf .git; for f in ./*; do 7z x -y -bd "$f"; done',
+  ),
+  shell('patch', 'patch -s -o payload.com empty < "$0"; : > other; patch -s other "$0"'),
   special('run by python', 'python3', (file) => [file]),
   shell('run by node', `${process.execPath} "$0"`),
 ]

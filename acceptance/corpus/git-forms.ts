@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Form } from './form.ts'
 import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
@@ -37,7 +37,27 @@ const asStream =
     return git(workdir, 'fast-export', ...options, 'HEAD')
   }
 
-/** Files in the forms in which Git keeps and exports them. */
+/** Lets Git print the commit as a patch, with binary data if the payload stands in an archive. */
+const asPatch =
+  (isBinary: boolean, ...args: string[]): Build =>
+  (payload, workdir) => {
+    const file = isBinary ? zipFile(workdir, 'inner.com', payload) : payload
+    writeFileSync(join(workdir, 'payload.com'), file)
+    commit(workdir)
+    return git(workdir, ...args)
+  }
+
+/** Lets diff compare an empty file with the payload. It ends with 1 where files differ. */
+const byDiff =
+  (...options: string[]): Build =>
+  (_payload, workdir) => {
+    writeFileSync(join(workdir, 'empty'), '')
+    return run('sh', ['-c', 'diff "$@" empty payload.com; [ $? = 1 ]', 'diff', ...options], { cwd: workdir })
+  }
+
+const emptyTree = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
+
+/** Files in the forms in which Git keeps and exports them, and in patches. */
 export const gitForms: Form[] = [
   gitForm(
     'objects of Git',
@@ -70,5 +90,29 @@ export const gitForms: Form[] = [
       'ids.txt': asStream('--show-original-ids'),
     },
     { extractors: ['git fast-import'] },
+  ),
+  gitForm(
+    'patches of Git',
+    'opened',
+    {
+      'diff.patch': asPatch(false, 'diff', emptyTree, 'HEAD'),
+      'show.patch': asPatch(false, 'show', '--stat', '-p'),
+      'mail.patch': asPatch(false, 'format-patch', '--root', '--stdout', 'HEAD'),
+      'context.patch': asPatch(false, 'diff', '-U0', '--full-index', emptyTree, 'HEAD'),
+      'binary.patch': asPatch(true, 'diff', '--binary', emptyTree, 'HEAD'),
+      'binary-mail.patch': asPatch(true, 'format-patch', '--root', '--stdout', 'HEAD'),
+    },
+    { needs: ['git', 'zip'], extractors: ['git apply'] },
+  ),
+  gitForm(
+    'patches of other programs',
+    'opened',
+    {
+      'unified.patch': byDiff('-u'),
+      'context.patch': byDiff('-c'),
+      'normal.patch': byDiff('--normal'),
+      'function.patch': byDiff('-p', '-U1'),
+    },
+    { needs: ['diff'], extractors: ['patch'] },
   ),
 ]

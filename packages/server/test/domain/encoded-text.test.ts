@@ -8,7 +8,7 @@ const prose = 'A line of text with ordinary words, as people write it.\n'.repeat
 const hex = Buffer.from(data).toString('hex')
 const toLines = (width: number, text = data) => text.replace(new RegExp(`.{${width}}`, 'g'), '$&\n')
 
-describe('text that may hold encoded data', () => {
+describe('text that may hold encoded data or changes of files', () => {
   const forms: Record<string, string> = {
     'one line': data,
     'the alphabet for addresses': data.replaceAll('+', '-').replaceAll('/', '_'),
@@ -27,6 +27,15 @@ describe('text that may hold encoded data', () => {
     'lines of hexadecimal digits': toLines(16, hex).toUpperCase(),
     'hexadecimal digits of each byte': toLines(48, hex.replace(/../g, '$& ')),
     'a dump': toLines(40, hex.replace(/..../g, '$& ')).replace(/.+/g, '00000010: $&  X5O!P%@AP.....'),
+  })
+  Object.assign(forms, {
+    'a unified diff': `${prose}@@ -0,0 +1 @@\n+a\n`,
+    'an indented diff': `${prose}  @@ -1,3 +1,4 @@ name\n   a\n`,
+    'a context diff': `${prose}***************\n*** 1,2 ****\n--- 1 ----\n`,
+    'a context diff behind short lines': 'ab\nabc\n***************\n*** 0 ****\n--- 1 ----\n+ a\n',
+    'a normal diff': `${prose}1c1\n< a\n---\n> b\n`,
+    'a normal diff alone': '0a1\r\n> a\r\n',
+    'binary data of Git': `${prose}GIT binary patch\nliteral 0\n`,
   })
   for (const width of [1, 2, 3, 4, 19, 30, 31, 32, 33, 60, 63, 64, 76]) forms[`lines of ${width}`] = toLines(width)
   for (const [name, text] of Object.entries(forms)) test(name, () => assert.ok(hasEncoded(Buffer.from(text))))

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { base64Kinds, continuesLikeBase64, findEnd, minLineChars, newShortLineSearch, sign } from './base64-text.ts'
 import type { Content } from './content.ts'
 import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
+import { hasUnifiedDiff, isPatchLine } from './patch-lines.ts'
 
 /** Bytes that are searched at once. The search takes longest, over 10 ms, for nothing but short lines. */
 const pieceBytes = 65_536
@@ -14,8 +15,8 @@ const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
 /**
- * Whether content is text in which a reader may find base64 or hexadecimal digits. No signature of ClamAV marks it,
- * because such text has no fixed bytes and patterns of its alphabet are slow.
+ * Whether content is text in which a reader may find base64, hexadecimal digits or a patch. No signature of ClamAV marks
+ * it, because encoded text has no fixed bytes and patterns of its alphabet are slow.
  */
 export function mayHoldEncoded(content: Content): boolean | Promise<boolean> {
   const { whole, mayHoldEncoded: known } = content
@@ -63,13 +64,13 @@ export const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte >
 
 /**
  * Whether a text has as many characters of base64 or hexadecimal digits as a file takes: in a row, in lines that are near
- * each other, or in short lines that follow each other. Such text need not be encoded.
+ * each other, or in short lines that follow each other; or changes of a patch. Such text need not be encoded.
  */
 export function hasEncoded(text: Buffer): boolean {
   // A search in a string takes half of the time that it takes in a buffer.
   const string = text.toString('latin1')
   const isFirst = searchLines(text, 0) === found
-  return isFirst || hasLongWords(text, string) || hasLines(text, string)
+  return isFirst || hasUnifiedDiff(string) || hasLongWords(text, string) || hasLines(text, string)
 }
 
 function hasLongWords(text: Buffer, string: string): boolean {
@@ -97,17 +98,21 @@ const hexGroups =
   /[ \t]*(?:[0-9A-Fa-f]{1,16}:[ \t]*)?(?:[0-9A-Fa-f]{2}){1,16}[ \t]+(?:[0-9A-Fa-f]{2}){1,16}(?=[ \t\r\n]|$)/y
 const blank = 0x20
 
-/** Whether short lines that follow each other, or lines of digits, hold encoded data together. */
+/** Whether short lines that follow each other, or lines of digits, hold encoded data together, or a line begins a patch. */
 function hasLines(text: Buffer, string: string): boolean {
   let wasShort = false
+  let searchedTo = 0
+  if (isPatchLine(string, 0)) return true
   for (let at = string.indexOf('\n'); at !== -1; at = string.indexOf('\n', at + 1)) {
+    if (isPatchLine(string, at + 1)) return true
+    if (at < searchedTo) continue
     const words = countWords(string, at + 1)
     const mayHold = (words === 1 && wasShort) || hasHexGroups(string, at + 1)
     if (words > 0) wasShort = words === 1
     if (!mayHold) continue
     const end = searchLines(text, at)
     if (end === found) return true
-    at = Math.max(at, end - 2)
+    searchedTo = end - 1
   }
   return false
 }

@@ -15,6 +15,7 @@ import { lzmaReader } from './readers/lzma.ts'
 import { mailReader } from './readers/mail.ts'
 import { oleReader } from './readers/ole.ts'
 import { openPgpReader } from './readers/openpgp.ts'
+import { patchReader } from './readers/patch.ts'
 import { pbzxReader } from './readers/pbzx.ts'
 import { pdfReader } from './readers/pdf.ts'
 import { pharReader } from './readers/phar.ts'
@@ -39,6 +40,7 @@ export const readers: Reader[] = [
   binHexReader,
   base64TextReader,
   hexTextReader,
+  patchReader,
   wideTextReader,
   armourReader,
   openPgpReader,
