@@ -38,7 +38,7 @@ const runScript = (file: string) =>
   `sh ${file} --noexec --keep --nochown --nox11 --target made; [ -d made ] || sh ${file}`
 
 const importStream =
-  'git init -q .; git fast-import --quiet < "$0"; git checkout -qf "$(git for-each-ref --format="%(objectname)" | head -n 1)"'
+  'git init -q .; git fast-import --quiet < "$0"; git checkout -qf "$(git for-each-ref --format="%(objectname)" | head -n 1)"; rm -rf .git'
 
 /** Puts an object into a repository, where its name is its hash, and lets Git print it. */
 const restoreGitObject =
