@@ -37,8 +37,10 @@ const readOpenpgp = (file: string) =>
 const runScript = (file: string) =>
   `sh ${file} --noexec --keep --nochown --nox11 --target made; [ -d made ] || sh ${file}`
 
+/** Removes the repository at the end, whose files would be unpacked as well. */
 const importStream =
-  'git init -q .; git fast-import --quiet < "$0"; git checkout -qf "$(git for-each-ref --format="%(objectname)" | head -n 1)"; rm -rf .git'
+  'git init -q .; git fast-import --quiet < "$0"; ' +
+  'git checkout -qf "$(git for-each-ref --format="%(objectname)" | head -n 1)"; rm -rf .git'
 
 /** Puts an object into a repository, where its name is its hash, and lets Git print it. */
 const restoreGitObject =
@@ -69,6 +71,7 @@ export const contentExtractors: Extractor[] = [
   shell('munpack and gpg', `munpack -q -t "$0"; for p in ./*; do ${readOpenpgp('"$p"')}; done`),
   shell('openssl base64', 'openssl base64 -d -in "$0" -out decoded'),
   shell('base64', 'base64 -di "$0" > decoded'),
+  shell('base32', 'basenc -d --base32 "$0" > decoded; basenc -d --base32hex "$0" > extended'),
   shell('base64 twice', 'base64 -di "$0" | base64 -di > decoded'),
   shell('base64 and others', `base64 -di "$0" > decoded; ${others}; gzip -dc decoded > plain`),
   shell('mtools', copyFromFat('"$0"')),

@@ -10,6 +10,7 @@ import { oddMailForms } from './odd-mail-forms.ts'
 import { encryptedOfficeForms, officeForms } from './office-forms.ts'
 import { encryptedOpenpgpForms, openpgpForms } from './openpgp-forms.ts'
 import { encryptedPdfForms, pdfForms } from './pdf-forms.ts'
+import { textForms } from './text-forms.ts'
 
 /** Forms of mail, documents, encrypted and signed content, file systems and installers. */
 export const contentForms: Form[] = [
@@ -19,6 +20,7 @@ export const contentForms: Form[] = [
   ...pdfForms,
   ...diskForms,
   ...installerForms,
+  ...textForms,
   ...officeForms,
   ...openpgpForms,
   ...cmsForms,

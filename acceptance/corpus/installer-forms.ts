@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { newRoot } from './disk-tools.ts'
 import type { Form } from './form.ts'
-import { breakLines, uuencode } from './mail-writer.ts'
-import { type Build, formsOf, runAndRead, zipFile } from './samples.ts'
+import { uuencode } from './mail-writer.ts'
+import { type Build, base64, formsOf, runAndRead, script, text, zipFile } from './samples.ts'
 import { run } from './tools.ts'
 
 const installerForm = formsOf({ family: 'installers', needs: [] })
@@ -80,30 +80,7 @@ const withArchive =
     return Buffer.concat([Buffer.from(lines.join('\n')), pack(payload, workdir)])
   }
 
-const base64 = (bytes: Buffer) => breakLines(bytes.toString('base64'), 76)
-
-const script =
-  (...lines: ((payload: Buffer) => string)[]): Build =>
-  (payload) =>
-    Buffer.from(`${lines.map((line) => line(payload)).join('\n')}\n`)
-
-const text = (line: string) => () => line
 const plain = (payload: Buffer) => payload.toString()
-const toHexLines = (payload: Buffer) => breakLines(payload.toString('hex'), 60)
-const toDump = (payload: Buffer) => run('xxd', [], { input: payload }).toString().trimEnd()
-
-/** Writes each byte as an escape, in octal or hexadecimal digits. */
-const escapeBytes = (payload: Buffer, radix: 8 | 16, mark: string) =>
-  [...payload].map((byte) => mark + byte.toString(radix).padStart(radix === 8 ? 3 : 2, '0')).join('')
-
-const withPythonZip: Build = (payload, workdir) => {
-  const program = `import base64, io, zipfile\narchive = base64.b64decode('${zipFile(workdir, 'inner.com', payload).toString('base64')}')\nzipfile.ZipFile(io.BytesIO(archive)).extractall()\n`
-  return Buffer.from(program)
-}
-
-const page = (payload: Buffer, body: string) =>
-  `<!DOCTYPE html>\n<title>A page</title>\n${body.replaceAll('BASE64', payload.toString('base64'))}\n`
-
 const runs = { extractors: ['run by sh'] }
 
 /** Programs and scripts that carry a file. */
@@ -218,68 +195,5 @@ export const installerForms: Form[] = [
       'echo.sh': script((payload) => `#!/bin/sh\necho ${payload.toString('base64')} | base64 -d > payload`),
     },
     { needs: ['uuencode', 'openssl'], extractors: ['run by sh', 'run by bash', 'uudecode'] },
-  ),
-  installerForm(
-    'program text with hexadecimal digits',
-    'ambiguous',
-    {
-      'digits.sh': script(text("#!/bin/sh\nxxd -r -p > payload <<'END'"), toHexLines, text('END')),
-      'dump.sh': script(text("#!/bin/sh\nxxd -r > payload <<'END'"), toDump, text('END')),
-      'echo.sh': script((payload) => `#!/bin/sh\necho ${payload.toString('hex')} | xxd -r -p > payload`),
-      'octal.sh': script((payload) => `#!/bin/sh\nprintf '${escapeBytes(payload, 8, '\\')}' > payload`),
-      'digits.py': script((payload) => `open('payload', 'wb').write(bytes.fromhex('${payload.toString('hex')}'))`),
-      'escapes.py': script((payload) => `open('payload', 'wb').write(b'${escapeBytes(payload, 16, '\\x')}')`),
-      'escapes.js': script(
-        (payload) => `require('fs').writeFileSync('payload', '${escapeBytes(payload, 16, '\\x')}', 'latin1')`,
-      ),
-    },
-    { needs: ['xxd'], extractors: ['run by sh', 'run by bash', 'run by python', 'run by node'] },
-  ),
-  installerForm(
-    'program text with base64',
-    'ambiguous',
-    {
-      'python.py': script(
-        (payload) => `import base64\nopen('payload', 'wb').write(base64.b64decode('${payload.toString('base64')}'))`,
-      ),
-      'python-lines.py': script(
-        text("import base64\nopen('payload', 'wb').write(base64.b64decode('''"),
-        base64,
-        text("'''))"),
-      ),
-      'python-zip.py': withPythonZip,
-      'node.js': script(
-        (payload) => `require('fs').writeFileSync('payload', Buffer.from('${payload.toString('base64')}', 'base64'))`,
-      ),
-      'powershell.ps1': script(
-        (payload) =>
-          `$bytes = [Convert]::FromBase64String('${payload.toString('base64')}')\n[IO.File]::WriteAllBytes("$pwd\\payload.com", $bytes)`,
-      ),
-    },
-    { needs: ['zip'], extractors: ['run by python', 'run by node'] },
-  ),
-  installerForm(
-    'web page with a file in it',
-    'ambiguous',
-    {
-      'link.html': script((payload) =>
-        page(payload, '<a download="payload.com" href="data:application/octet-stream;base64,BASE64">Report</a>'),
-      ),
-      'picture.html': script((payload) => page(payload, '<img src="data:image/png;base64,BASE64">')),
-      'object.html': script((payload) =>
-        page(payload, '<object data="data:application/x-msdownload;base64,BASE64"></object>'),
-      ),
-      'blob.html': script((payload) =>
-        page(
-          payload,
-          '<script>const bytes = Uint8Array.from(atob("BASE64"), (c) => c.charCodeAt(0))\nlocation = URL.createObjectURL(new Blob([bytes]))</script>',
-        ),
-      ),
-      'picture.svg': script(
-        (payload) =>
-          `<svg xmlns="http://www.w3.org/2000/svg"><image href="data:image/png;base64,${payload.toString('base64')}"/></svg>`,
-      ),
-    },
-    { extractors: ['python content'] },
   ),
 ]

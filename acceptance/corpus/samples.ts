@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { plainText } from './bytes.ts'
 import type { Expectation, Form, Sample } from './form.ts'
+import { breakLines } from './mail-writer.ts'
 import { run } from './tools.ts'
 
 /** Makes one sample. `workdir` is a directory of its own that holds the payload as `payload.com`. */
@@ -65,3 +66,15 @@ export function zipFile(workdir: string, name: string, bytes: Buffer): Buffer {
   writeFileSync(join(workdir, name), bytes)
   return runAndRead(workdir, 'outer.zip', 'zip', '-qX', 'outer.zip', name)
 }
+
+/** Base64 in lines, as mail has it. */
+export const base64 = (bytes: Buffer) => breakLines(bytes.toString('base64'), 76)
+
+/** Writes a script whose lines hold the payload. */
+export const script =
+  (...lines: ((payload: Buffer) => string)[]): Build =>
+  (payload) =>
+    Buffer.from(`${lines.map((line) => line(payload)).join('\n')}\n`)
+
+/** A line without the payload. */
+export const text = (line: string) => () => line

@@ -12,6 +12,7 @@ const packages: Record<string, string> = {
   arc: 'arc',
   arj: 'arj',
   base64: 'coreutils',
+  basenc: 'coreutils',
   brotli: 'brotli',
   bsdtar: 'libarchive-tools',
   btrfs: 'btrfs-progs',

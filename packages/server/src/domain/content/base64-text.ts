@@ -46,6 +46,37 @@ export function findKinds(text: Buffer, start = 0, end = text.length): number {
 export const hasBase64Kinds = (found: number) =>
   (found & upper) !== 0 && (found & lower) !== 0 && (found & (digit | sign)) !== 0
 
+/** Base32 has a length of its own: hashes have up to 103 of its characters. */
+export const minBase32Chars = 104
+
+/** Letters of one case, and digits. Hexadecimal digits are told apart where that matters. */
+export const hasBase32Kinds = (found: number) => found === (upper | digit) || found === (lower | digit)
+
+/** Whether characters of these kinds are enough for base64 or base32. */
+export const hasEncodedKinds = (found: number, chars: number) =>
+  (chars >= minBase64Chars && hasBase64Kinds(found)) || (chars >= minBase32Chars && hasBase32Kinds(found))
+
+/** Whether a word of base32 is long enough, or has others near it. One shorter word may be the last. */
+export function continuesLikeBase32(text: Buffer, start: number, end: number): boolean {
+  let found = 0
+  let chars = 0
+  const stop = Math.min(text.length, end + maxGapBytes)
+  for (let at = start; at < stop; at++) {
+    if (!isLetter(text[at])) continue
+    const next = findEnd(text, at)
+    const kinds = findKinds(text, at, next) | found
+    const isFitting = !hasBase64Kinds(kinds | digit) && (kinds & sign) === 0
+    if (isFitting && hasEncodedKinds(kinds, chars + next - at)) return true
+    if (!isFitting && at === start) return false
+    if (isFitting && next - at >= minLineChars) {
+      chars += next - at
+      found = kinds
+    }
+    at = next
+  }
+  return false
+}
+
 /** Whether a line of base64 is long enough, or has others near it. One shorter line may be the last. */
 export function continuesLikeBase64(text: Buffer, start: number, end: number): boolean {
   if (isHash(text, start, end)) return false
@@ -94,7 +125,7 @@ export function newShortLineSearch() {
       }
       chars += length
       found |= findKinds(text, word.start, word.end)
-      if (chars >= minBase64Chars && hasBase64Kinds(found)) return true
+      if (hasEncodedKinds(found, chars)) return true
       if (length < width) {
         width = length
         chars = length

@@ -1,5 +1,13 @@
 import { setImmediate } from 'node:timers/promises'
-import { base64Kinds, continuesLikeBase64, findEnd, minLineChars, newShortLineSearch, sign } from './base64-text.ts'
+import {
+  base64Kinds,
+  continuesLikeBase32,
+  continuesLikeBase64,
+  findEnd,
+  minLineChars,
+  newShortLineSearch,
+  sign,
+} from './base64-text.ts'
 import type { Content } from './content.ts'
 import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
 import { hasUnifiedDiff, isPatchLine } from './patch-lines.ts'
@@ -15,7 +23,7 @@ const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
 /**
- * Whether content is text in which a reader may find base64, hexadecimal digits or a patch. No signature of ClamAV marks
+ * Whether content is text in which a reader may find base64, base32, hexadecimal digits or a patch. No signature of ClamAV marks
  * it, because encoded text has no fixed bytes and patterns of its alphabet are slow.
  */
 export function mayHoldEncoded(content: Content): boolean | Promise<boolean> {
@@ -63,7 +71,7 @@ export function isText(head: Uint8Array): boolean {
 export const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte > carriageReturn) && byte !== 0x1b
 
 /**
- * Whether a text has as many characters of base64 or hexadecimal digits as a file takes: in a row, in lines that are near
+ * Whether a text has as many characters of base64, base32 or hexadecimal digits as a file takes: in a row, in lines that are near
  * each other, or in short lines that follow each other; or changes of a patch. Such text need not be encoded.
  */
 export function hasEncoded(text: Buffer): boolean {
@@ -86,6 +94,7 @@ function hasLongWords(text: Buffer, string: string): boolean {
     const end = findEnd(text, start + minLineChars)
     const isHex = isHexWord(text, start, end)
     if ((isHex && end - start >= minHexDigits) || continuesLikeBase64(text, start, end)) return true
+    if (!isHex && continuesLikeBase32(text, start, end)) return true
     if (isHex && start >= searchedTo) searchedTo = searchLines(text, start)
     if (searchedTo === found) return true
     start = end + 1

@@ -1,7 +1,7 @@
 import {
   findKinds,
   findOnlyWord,
-  hasBase64Kinds,
+  hasEncodedKinds,
   minBase64Chars,
   minLineChars,
 } from '../../../../domain/content/base64-text.ts'
@@ -60,7 +60,7 @@ function* listRuns(source: Source, { before, lines, last }: Lines): Generator<Ba
   const end = (last ?? lines.at(-1))?.end ?? 0
   let kinds = 0
   for (const piece of source.pieces(first?.start ?? end, end)) kinds |= findKinds(piece)
-  if (!hasBase64Kinds(kinds)) return
+  if (!hasEncodedKinds(kinds, chars + lastChars)) return
   // The first line may be another word of the same length.
   for (const start of [lines, lines.slice(1), ...(before === undefined ? [] : [[before, ...lines]])]) {
     yield { ranges: start, chars }

@@ -1,6 +1,6 @@
 import {
   base64Kinds,
-  hasBase64Kinds,
+  hasEncodedKinds,
   minBase64Chars,
   minLineChars,
   setKind,
@@ -85,7 +85,8 @@ export function* decodeRun(source: Source, { ranges }: Base64Run): Generator<Buf
   yield* decodeBase64(listPieces(source, ranges), { onJunk: 'skip', onPad: 'stop', isUrlSafe: true })
 }
 
-function* listPieces(source: Source, ranges: Range[]): Generator<Buffer> {
+/** The bytes of the ranges of a run. */
+export function* listPieces(source: Source, ranges: Range[]): Generator<Buffer> {
   for (const { start, end } of ranges) yield* source.pieces(start, end)
 }
 
@@ -272,7 +273,7 @@ class Scanner {
   #closeRun() {
     const run = this.#run
     this.#run = undefined
-    if (run === undefined || run.chars < minBase64Chars || !hasBase64Kinds(run.kinds)) return
+    if (run === undefined || !hasEncodedKinds(run.kinds, run.chars)) return
     const { ranges, chars } = run
     this.complete.push({ ranges, chars })
     if (run.before !== undefined && !isLabel(this.#source, run.before))

@@ -4,6 +4,7 @@ import { isOrdinaryKey } from '../../../../domain/content/keys.ts'
 import { isMailHead } from '../../../../domain/content/mail-head.ts'
 import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
+import { listBase32 } from './base32-runs.ts'
 import { listShortLineRuns } from './base64-lines.ts'
 import { type Base64Run, decodeRun, listBase64Runs } from './base64-runs.ts'
 import { findControl, findTextEnd } from './text-end.ts'
@@ -16,9 +17,9 @@ const headBytes = 65_536
 const maxRuns = 1000
 const maxKeyChars = 65_536
 
-/** Reads base64 in program text, markup and data: in quotes, over several lines, or as a data address. */
+/** Reads base64 and base32 in program text, markup and data: in quotes, over several lines, or as a data address. */
 export const base64TextReader: Reader = {
-  name: 'base64 in text',
+  name: 'base64 and base32 in text',
   recognizes: (source) => {
     const head = source.read(0, headBytes)
     if (hasControls(head.subarray(0, firstBytes)) || otherText.test(head.toString('latin1', 0, 16))) return false
@@ -35,16 +36,27 @@ async function readBase64Text(source: Source, members: Members): Promise<Reading
   // Programs decode a damaged line up to the damage.
   const end = findControl(source, textEnd)
   let count = 0
-  for (const run of listRuns(source, end)) {
+  for (const reading of listReadings(source, end)) {
     if (++count > maxRuns) {
       await members.give({ path: '[further base64]', pieces: decodeFurther(source, end) })
       break
     }
-    if (![isHashRun, isArmoured, isKey, isPartOfContainer].some((isOther) => isOther(source, run)))
-      await members.give({ path: `[base64 at ${getStart(run)}]`, pieces: decodeRun(source, run) })
+    if (![isHashRun, isArmoured, isKey, isPartOfContainer].some((isOther) => isOther(source, reading)))
+      await members.give({ path: `[${reading.name} at ${getStart(reading.run)}]`, pieces: reading.decode() })
   }
   // Text around the data was scanned with the content itself.
   return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [] }
+}
+
+type RunReading = { name: string; run: Base64Run; decode(): Generator<Buffer> }
+
+/** The readings of each run: as base64, or in the alphabets of base32. */
+function* listReadings(source: Source, end: number): Generator<RunReading> {
+  for (const run of listRuns(source, end)) {
+    const base32 = listBase32(source, run)
+    if (base32 === undefined) yield { name: 'base64', run, decode: () => decodeRun(source, run) }
+    else for (const decode of base32) yield { name: 'base32', run, decode }
+  }
 }
 
 function* listRuns(source: Source, end: number): Generator<Base64Run> {
@@ -54,7 +66,8 @@ function* listRuns(source: Source, end: number): Generator<Base64Run> {
 
 const getStart = ({ ranges: [first] }: Base64Run) => first?.start ?? 0
 
-function isHashRun(source: Source, { ranges: [first], chars }: Base64Run): boolean {
+function isHashRun(source: Source, { run: { ranges, chars } }: RunReading): boolean {
+  const [first] = ranges
   if (first === undefined || chars > longestHash) return false
   return isHash(source.read(first.start, first.start + chars), 0, chars)
 }
@@ -65,7 +78,7 @@ const armourLabel = /^-----BEGIN (?:PGP |AGE |CMS-|PKCS7-)/
 const maxHeaderBytes = 1024
 
 /** Whether the run is the data of an armour, whose own reader knows where the data begins and ends. */
-function isArmoured(source: Source, run: Base64Run): boolean {
+function isArmoured(source: Source, { run }: RunReading): boolean {
   const start = getStart(run)
   const before = source.read(start - maxHeaderBytes, start).toString('latin1')
   const begin = before.lastIndexOf('-----BEGIN ')
@@ -73,21 +86,21 @@ function isArmoured(source: Source, run: Base64Run): boolean {
 }
 
 /** Keys and certificates hold no other content, and programs carry many of them. */
-function isKey(source: Source, run: Base64Run): boolean {
-  return run.chars <= maxKeyChars && isOrdinaryKey(Buffer.concat([...decodeRun(source, run)]))
+function isKey(_source: Source, { run, decode }: RunReading): boolean {
+  return run.chars <= maxKeyChars && isOrdinaryKey(Buffer.concat([...decode()]))
 }
 
 /** The start of a run that begins as a container is not given alone: the whole run begins so, too, and is given. */
-function isPartOfContainer(source: Source, run: Base64Run): boolean {
-  const [head] = run.isStart === true ? decodeRun(source, run) : []
+function isPartOfContainer(_source: Source, { run, decode }: RunReading): boolean {
+  const [head] = run.isStart === true ? decode() : []
   return head !== undefined && canHoldContent(head)
 }
 
 function* decodeFurther(source: Source, end: number): Generator<Buffer> {
   let count = 0
-  for (const run of listRuns(source, end)) {
+  for (const { decode } of listReadings(source, end)) {
     if (++count <= maxRuns) continue
-    yield* decodeRun(source, run)
+    yield* decode()
     yield lineEnd
   }
 }
