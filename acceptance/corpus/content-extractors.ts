@@ -37,6 +37,10 @@ const readOpenpgp = (file: string) =>
 const runScript = (file: string) =>
   `sh ${file} --noexec --keep --nochown --nox11 --target made; [ -d made ] || sh ${file}`
 
+const decodeAscii85 =
+  'for s in True False; do python3 -c "import base64,sys; ' +
+  'sys.stdout.buffer.write(base64.a85decode(open(sys.argv[1],\'rb\').read().strip(), adobe=True, foldspaces=$s))" "$0" > $s; done'
+
 /** Removes the repository at the end, whose files would be unpacked as well. */
 const importStream =
   'git init -q .; git fast-import --quiet < "$0"; ' +
@@ -72,6 +76,7 @@ export const contentExtractors: Extractor[] = [
   shell('openssl base64', 'openssl base64 -d -in "$0" -out decoded'),
   shell('base64', 'base64 -di "$0" > decoded'),
   shell('base32', 'basenc -d --base32 "$0" > decoded; basenc -d --base32hex "$0" > extended'),
+  shell('ascii85', decodeAscii85),
   shell('base64 twice', 'base64 -di "$0" | base64 -di > decoded'),
   shell('base64 and others', `base64 -di "$0" > decoded; ${others}; gzip -dc decoded > plain`),
   shell('mtools', copyFromFat('"$0"')),

@@ -17,6 +17,15 @@ const encodeBy =
   (payload) =>
     run('basenc', options, { input: payload })
 
+const encodeByPython =
+  (expression: string): Build =>
+  (payload) =>
+    run(
+      'python3',
+      ['-c', `import base64, sys; data = sys.stdin.buffer.read(); sys.stdout.buffer.write(base64.${expression})`],
+      { input: payload },
+    )
+
 const withPythonZip: Build = (payload, workdir) => {
   const program = `import base64, io, zipfile\narchive = base64.b64decode('${zipFile(workdir, 'inner.com', payload).toString('base64')}')\nzipfile.ZipFile(io.BytesIO(archive)).extractall()\n`
   return Buffer.from(program)
@@ -89,6 +98,17 @@ export const textForms: Form[] = [
         ),
     },
     { needs: ['basenc'], extractors: ['run by sh', 'run by python'] },
+  ),
+  textForm(
+    'Ascii85',
+    'opened',
+    {
+      'one-line.txt': encodeByPython('a85encode(data, adobe=True)'),
+      'lines.txt': encodeByPython('a85encode(data, adobe=True, wrapcol=40)'),
+      'spaces.txt': encodeByPython('a85encode(data, adobe=True, foldspaces=True)'),
+      'without-start.txt': encodeByPython('a85encode(data, adobe=True)[2:]'),
+    },
+    { needs: ['python3'], extractors: ['ascii85'] },
   ),
   textForm(
     'web page with a file in it',

@@ -124,8 +124,11 @@ export function newShortLineSearch() {
         found = 0
       }
       chars += length
+      const before = found
       found |= findKinds(text, word.start, word.end)
-      if (hasEncodedKinds(found, chars)) return true
+      // A shorter line may be a word of other text, which makes a list of numbers look like base32.
+      if (hasEncodedKinds(found, chars) && (length === width || hasBase64Kinds(found) || hasBase32Kinds(before)))
+        return true
       if (length < width) {
         width = length
         chars = length

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { hasAscii85 } from './ascii85.ts'
 import {
   base64Kinds,
   continuesLikeBase32,
@@ -23,7 +24,7 @@ const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
 /**
- * Whether content is text in which a reader may find base64, base32, hexadecimal digits or a patch. No signature of ClamAV marks
+ * Whether content is text in which a reader may find base64, base32, Ascii85, hexadecimal digits or a patch. No signature of ClamAV marks
  * it, because encoded text has no fixed bytes and patterns of its alphabet are slow.
  */
 export function mayHoldEncoded(content: Content): boolean | Promise<boolean> {
@@ -72,13 +73,13 @@ export const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte >
 
 /**
  * Whether a text has as many characters of base64, base32 or hexadecimal digits as a file takes: in a row, in lines that are near
- * each other, or in short lines that follow each other; or changes of a patch. Such text need not be encoded.
+ * each other, or in short lines that follow each other; or Ascii85, or changes of a patch. Such text need not be encoded.
  */
 export function hasEncoded(text: Buffer): boolean {
   // A search in a string takes half of the time that it takes in a buffer.
   const string = text.toString('latin1')
   const isFirst = searchLines(text, 0) === found
-  return isFirst || hasUnifiedDiff(string) || hasLongWords(text, string) || hasLines(text, string)
+  return isFirst || hasUnifiedDiff(string) || hasAscii85(string) || hasLongWords(text, string) || hasLines(text, string)
 }
 
 function hasLongWords(text: Buffer, string: string): boolean {

@@ -84,6 +84,7 @@ test('hashes and names are no base32', async () => {
     `--hash=sha256:${hash.slice(0, 64)} \\\n`.repeat(20),
     'A_CONSTANT_WITH_A_LONG_NAME_THAT_HAS_THE_NUMBER_2\n'.repeat(20),
     'AVERYLONGWORDINCAPITALLETTERSOFMANYLETTERS '.repeat(20),
+    `[\n${'  1234567890123,\n'.repeat(20)}  null\n]\n`,
     'Z'.repeat(500),
   ]
   for (const text of texts) {

@@ -2,6 +2,7 @@ import type { Reader } from './reader.ts'
 import { activeMimeReader } from './readers/activemime.ts'
 import { appleSingleReader, macBinaryReader } from './readers/apple.ts'
 import { armourReader } from './readers/armour.ts'
+import { ascii85Reader } from './readers/ascii85.ts'
 import { base64TextReader } from './readers/base64-text.ts'
 import { binHexReader } from './readers/binhex.ts'
 import { cmsReader } from './readers/cms.ts'
@@ -40,6 +41,7 @@ export const readers: Reader[] = [
   binHexReader,
   base64TextReader,
   hexTextReader,
+  ascii85Reader,
   patchReader,
   wideTextReader,
   armourReader,

@@ -1,6 +1,8 @@
 import {
   findKinds,
   findOnlyWord,
+  hasBase32Kinds,
+  hasBase64Kinds,
   hasEncodedKinds,
   minBase64Chars,
   minLineChars,
@@ -56,14 +58,19 @@ function* listRuns(source: Source, { before, lines, last }: Lines): Generator<Ba
   const chars = lines.reduce((sum, { start, end }) => sum + end - start, 0)
   const lastChars = last === undefined ? 0 : last.end - last.start
   if (chars + lastChars < minBase64Chars) return
-  const [first] = lines
-  const end = (last ?? lines.at(-1))?.end ?? 0
-  let kinds = 0
-  for (const piece of source.pieces(first?.start ?? end, end)) kinds |= findKinds(piece)
-  if (!hasEncodedKinds(kinds, chars + lastChars)) return
+  const kinds = findKindsOf(source, lines)
+  const allKinds = last === undefined ? kinds : kinds | findKindsOf(source, [last])
+  // The last line may be a word of other text, which makes a list of numbers look like base32.
+  if (!hasEncodedKinds(allKinds, chars + lastChars) || !(hasBase64Kinds(allKinds) || hasBase32Kinds(kinds))) return
   // The first line may be another word of the same length.
   for (const start of [lines, lines.slice(1), ...(before === undefined ? [] : [[before, ...lines]])]) {
     yield { ranges: start, chars }
     if (last !== undefined) yield { ranges: [...start, last], chars: chars + lastChars }
   }
+}
+
+function findKindsOf(source: Source, lines: Range[]): number {
+  let kinds = 0
+  for (const piece of source.pieces(lines[0]?.start ?? 0, lines.at(-1)?.end ?? 0)) kinds |= findKinds(piece)
+  return kinds
 }
