@@ -26,6 +26,13 @@ const encodeByPython =
       { input: payload },
     )
 
+const byXxd = (payload: Buffer) => run('xxd', ['-i'], { input: payload }).toString()
+
+const dumpBy =
+  (program: string, ...options: string[]): Build =>
+  (payload) =>
+    run(program, options, { input: payload })
+
 const withPythonZip: Build = (payload, workdir) => {
   const program = `import base64, io, zipfile\narchive = base64.b64decode('${zipFile(workdir, 'inner.com', payload).toString('base64')}')\nzipfile.ZipFile(io.BytesIO(archive)).extractall()\n`
   return Buffer.from(program)
@@ -109,6 +116,33 @@ export const textForms: Form[] = [
       'without-start.txt': encodeByPython('a85encode(data, adobe=True)[2:]'),
     },
     { needs: ['python3'], extractors: ['ascii85'] },
+  ),
+  textForm(
+    'lists of numbers',
+    'ambiguous',
+    {
+      'numbers.py': script((payload) => `open('payload', 'wb').write(bytes([${[...payload].join(', ')}]))`),
+      'buffer.js': script(
+        (payload) => `require('fs').writeFileSync('payload', Buffer.from(${JSON.stringify(payload)}.data))`,
+      ),
+      'hexadecimal.js': script(
+        (payload) =>
+          `require('fs').writeFileSync('payload', Uint8Array.of(${[...payload].map((byte) => `0x${byte.toString(16)}`)}))`,
+      ),
+      'xxd.py': script(text("open('payload', 'wb').write(bytes(["), byXxd, text(']))')),
+    },
+    { needs: ['xxd'], extractors: ['run by python', 'run by node'] },
+  ),
+  textForm(
+    'dumps of hexdump and od',
+    'ambiguous',
+    {
+      'canonical.txt': dumpBy('hexdump', '-C'),
+      'octal-places.txt': dumpBy('od', '-t', 'x1'),
+      'hexadecimal-places.txt': dumpBy('od', '-A', 'x', '-t', 'x1z'),
+      'without-places.txt': dumpBy('od', '-An', '-t', 'x1'),
+    },
+    { needs: ['hexdump', 'od'] },
   ),
   textForm(
     'web page with a file in it',

@@ -29,6 +29,10 @@ describe('text that may hold encoded data or changes of files', () => {
     'a dump': toLines(40, hex.replace(/..../g, '$& ')).replace(/.+/g, '00000010: $&  X5O!P%@AP.....'),
   })
   Object.assign(forms, {
+    base32: `${prose}${'KRSXG5BAMRQXIYI3'.repeat(7)}\n`,
+    Ascii85: `${prose}<~${'9jqo^BlbD-'.repeat(10)}~>\n`,
+    'a list of numbers': `a = [${[...Buffer.from(data)].join(', ')}]\n`,
+    'a dump with places': toLines(48, hex.replace(/../g, '$& ')).replace(/.+/g, '0000020 $& |X5O!P%@AP.....|'),
     'a unified diff': `${prose}@@ -0,0 +1 @@\n+a\n`,
     'an indented diff': `${prose}  @@ -1,3 +1,4 @@ name\n   a\n`,
     'a context diff': `${prose}***************\n*** 1,2 ****\n--- 1 ----\n`,
@@ -49,6 +53,9 @@ describe('text without encoded data', () => {
     'long words': 'aVeryLongNameOfSomethingThatIsNotBase(anotherName)\n'.repeat(20),
     'lines drawn with signs': `${'='.repeat(80)}\n${'-'.repeat(80)}\n${'#'.repeat(80)}\n`,
     'a list of words': 'Apple\nGrape\nLemon\nMango\nPeach\n'.repeat(10),
+    'lists of larger numbers': `[${'1000, 20, 3'.repeat(200)}]`,
+    'lines that begin with a time': '20261119 10 11 12 a\n'.repeat(50),
+    'requirements of versions': "gem 'a', '~> 1.0'\n".repeat(50),
     'a list of numbers': '12345\n67890\n'.repeat(50),
     empty: '',
   }

@@ -11,7 +11,8 @@ import {
 } from './base64-text.ts'
 import type { Content } from './content.ts'
 import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
-import { hasUnifiedDiff, isPatchLine } from './patch-lines.ts'
+import { hasNumberList } from './number-list.ts'
+import { hasUnifiedDiff, isPatchLine, mayBeginPatch } from './patch-lines.ts'
 
 /** Bytes that are searched at once. The search takes longest, over 10 ms, for nothing but short lines. */
 const pieceBytes = 65_536
@@ -79,7 +80,8 @@ export function hasEncoded(text: Buffer): boolean {
   // A search in a string takes half of the time that it takes in a buffer.
   const string = text.toString('latin1')
   const isFirst = searchLines(text, 0) === found
-  return isFirst || hasUnifiedDiff(string) || hasAscii85(string) || hasLongWords(text, string) || hasLines(text, string)
+  if (isFirst || hasUnifiedDiff(string) || hasAscii85(string)) return true
+  return hasLongWords(text, string) || hasNumberList(string) || hasLines(text, string)
 }
 
 function hasLongWords(text: Buffer, string: string): boolean {
@@ -106,6 +108,9 @@ function hasLongWords(text: Buffer, string: string): boolean {
 /** Bytes as digits, in groups, behind the place that a dump notes. */
 const hexGroups =
   /[ \t]*(?:[0-9A-Fa-f]{1,16}:[ \t]*)?(?:[0-9A-Fa-f]{2}){1,16}[ \t]+(?:[0-9A-Fa-f]{2}){1,16}(?=[ \t\r\n]|$)/y
+/** A line of a dump by od, whose place has seven octal digits. */
+const placedBytes = /[0-7]{7} [ \t]*[0-9A-Fa-f]{2}[ \t]/y
+const placeDigits = 7
 const blank = 0x20
 
 /** Whether short lines that follow each other, or lines of digits, hold encoded data together, or a line begins a patch. */
@@ -114,7 +119,7 @@ function hasLines(text: Buffer, string: string): boolean {
   let searchedTo = 0
   if (isPatchLine(string, 0)) return true
   for (let at = string.indexOf('\n'); at !== -1; at = string.indexOf('\n', at + 1)) {
-    if (isPatchLine(string, at + 1)) return true
+    if (mayBeginPatch(string, at + 1) && isPatchLine(string, at + 1)) return true
     if (at < searchedTo) continue
     const words = countWords(string, at + 1)
     const mayHold = (words === 1 && wasShort) || hasHexGroups(string, at + 1)
@@ -146,7 +151,10 @@ function hasHexGroups(string: string, start: number): boolean {
   const first = string.charCodeAt(start)
   if (first > blank && isHexDigit[first] !== 1) return false
   hexGroups.lastIndex = start
-  return hexGroups.test(string)
+  if (hexGroups.test(string)) return true
+  if (string.charCodeAt(start + placeDigits) !== blank || first === blank) return false
+  placedBytes.lastIndex = start
+  return placedBytes.test(string)
 }
 
 const found = Number.POSITIVE_INFINITY

@@ -2,6 +2,10 @@
 export const minHexDigits = 130
 /** A line that ends with fewer digits does not begin a file. */
 const minFirstDigits = 32
+/** The digits of the place in front of a line of a dump by hexdump or od. */
+const minPlaceDigits = 6
+/** Fewer bytes behind a number may be a time. */
+const minDumpGroups = 4
 
 /** 1 for the bytes that are digits. */
 export const isHexDigit = new Uint8Array(256)
@@ -15,7 +19,7 @@ const isBlank = (byte: number | undefined) => byte === blank || byte === tab
 
 export const isHexWord = (text: Buffer, start: number, end: number): boolean => findHexEnd(text, start) >= end
 
-/** Searches lines that follow each other for hexadecimal digits, alone, in groups, or as xxd dumps a file. */
+/** Searches lines that follow each other for hexadecimal digits, alone, in groups, or as a dump of a file. */
 export function newHexLineSearch() {
   let digits = 0
   return {
@@ -33,23 +37,38 @@ export function newHexLineSearch() {
 
 /**
  * The digits that a line begins with, in groups of bytes; as a negative number if other text follows. A dump notes a place
- * in front of them and has letters behind them.
+ * in front of them and has letters behind them: xxd with a colon behind the place, hexdump and od without.
  */
 function countDigits(text: Buffer, start: number, end: number): number {
   let count = 0
+  let groups = 0
   let isDump = false
+  let isPlaced = false
   for (let at = skipBlanks(text, start); at < end; at = skipBlanks(text, at)) {
     const groupEnd = findHexEnd(text, at)
     const isGroup = groupEnd > at && (groupEnd - at) % 2 === 0
-    if (count === 0 && !isDump && groupEnd > at && text[groupEnd] === colon) {
+    const isFirst = count === 0 && !isDump && !isPlaced
+    if (isFirst && groupEnd > at && text[groupEnd] === colon) {
       isDump = true
       at = groupEnd + 1
+    } else if (isFirst && groupEnd - at >= minPlaceDigits && isPlace(text, groupEnd)) {
+      isPlaced = true
+      if (isGroup) count += groupEnd - at
+      at = groupEnd
     } else if (isGroup) {
       count += groupEnd - at
+      groups++
       at = groupEnd
-    } else return isDump || text[at] === carriageReturn ? count : -count
+    } else if (isDump || (isPlaced && groups >= minDumpGroups) || text[at] === carriageReturn) return count
+    else return -count
   }
   return count
+}
+
+/** Whether a byte follows a place, behind blanks. */
+function isPlace(text: Buffer, placeEnd: number): boolean {
+  const byte = skipBlanks(text, placeEnd)
+  return byte > placeEnd && findHexEnd(text, byte) === byte + 2
 }
 
 function countLastDigits(text: Buffer, start: number, end: number): number {

@@ -17,7 +17,13 @@ export function hasUnifiedDiff(text: string): boolean {
   return false
 }
 
-/** Whether a change of another diff, or binary data of Git, begins in this line. The first sign tells most lines. */
+/** Whether a line begins with a sign at which `isPatchLine` looks. This tells most lines. */
+export function mayBeginPatch(text: string, start: number): boolean {
+  const first = text.charCodeAt(start)
+  return first === star || first === letterG || first === less || first === greater
+}
+
+/** Whether a change of another diff, or binary data of Git, begins in this line. */
 export function isPatchLine(text: string, start: number): boolean {
   const first = text.charCodeAt(start)
   if (first === star) return matches(context, text, start)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { hasEncoded } from '../../../src/domain/content/encoded-text.ts'
 import { hexTextReader } from '../../../src/engines/unpack/child/readers/hex-text.ts'
 import { hasMember, lacks, run, tryReader } from './read-with.ts'
 import { fuzzReader } from './reader-support.ts'
@@ -43,6 +44,28 @@ describe('bytes that a text writes as digits are given', () => {
     })
   }
 })
+
+for (const [program, ...options] of [
+  ['hexdump', '-Cv'],
+  ['od', '-v', '-Ax', '-tx1'],
+  ['od', '-v', '-tx1'],
+  ['od', '-v', '-Ad', '-tx1z'],
+  ['od', '-v', '-An', '-tx1'],
+  ['od', '-v', '-tx1', '-w8'],
+] as const) {
+  test(`a dump of ${[program, ...options].join(' ')} is given`, {
+    skip: lacks(program, '-V') && lacks(program, '--version'),
+  }, async () => {
+    const short = Buffer.from(Array.from({ length: 68 }, (_, i) => (i * 37) % 256))
+    for (const bytes of [payload, short]) {
+      const dump = run(program, options, { input: bytes })
+      for (const content of [dump, Buffer.from(`${text}${dump.toString().replaceAll('\n', '\r\n')}\r\n${text}`)]) {
+        assert.ok(hasEncoded(content))
+        assert.ok(hasMember((await tryReader(hexTextReader, content)).given, bytes))
+      }
+    }
+  })
+}
 
 test('a dump is given although its lines are damaged', async () => {
   const lines = [

@@ -14,6 +14,7 @@ import { hexTextReader } from './readers/hex-text.ts'
 import { isoReader } from './readers/iso.ts'
 import { lzmaReader } from './readers/lzma.ts'
 import { mailReader } from './readers/mail.ts'
+import { numberTextReader } from './readers/number-text.ts'
 import { oleReader } from './readers/ole.ts'
 import { openPgpReader } from './readers/openpgp.ts'
 import { patchReader } from './readers/patch.ts'
@@ -41,6 +42,7 @@ export const readers: Reader[] = [
   binHexReader,
   base64TextReader,
   hexTextReader,
+  numberTextReader,
   ascii85Reader,
   patchReader,
   wideTextReader,

@@ -26,21 +26,20 @@ const kinds = Uint8Array.from({ length: 256 }, (_, byte) => {
   return /[\d\s=]/.test(char) ? 0 : other
 })
 
-/**
- * Decodes a run in each alphabet that has all of its characters; in none if they are hexadecimal digits. Returns undefined
- * for base64, which has letters of both cases.
- */
-export function listBase32(source: Source, run: Base64Run): (() => Generator<Buffer>)[] | undefined {
+/** Decodes a run in each alphabet that has all of its characters. Most runs are of base64, and soon show it. */
+export function listBase32(source: Source, run: Base64Run): (() => Generator<Buffer>)[] {
+  if (run.chars < minBase32Chars) return []
   let found = 0
   let fitting = alphabets
   for (const piece of listPieces(source, run.ranges)) {
     for (let at = 0; at < piece.length; at++) {
       found |= kinds[piece[at] as number] as number
-      if ((found & other) !== 0 || (found & (upper | lower)) === (upper | lower)) return undefined
+      if ((found & other) !== 0 || (found & (upper | lower)) === (upper | lower)) return []
     }
     fitting = fitting.filter((values) => piece.every((byte) => values[byte] !== none))
   }
-  if (run.chars < minBase32Chars || (found & behindF) === 0) return []
+  // Hexadecimal digits are read by themselves.
+  if ((found & behindF) === 0) return []
   return fitting.map((values) => () => decode(values, listPieces(source, run.ranges)))
 }
 

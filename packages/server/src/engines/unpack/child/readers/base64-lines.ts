@@ -62,10 +62,11 @@ function* listRuns(source: Source, { before, lines, last }: Lines): Generator<Ba
   const allKinds = last === undefined ? kinds : kinds | findKindsOf(source, [last])
   // The last line may be a word of other text, which makes a list of numbers look like base32.
   if (!hasEncodedKinds(allKinds, chars + lastChars) || !(hasBase64Kinds(allKinds) || hasBase32Kinds(kinds))) return
+  const isBase64 = hasBase64Kinds(allKinds)
   // The first line may be another word of the same length.
   for (const start of [lines, lines.slice(1), ...(before === undefined ? [] : [[before, ...lines]])]) {
-    yield { ranges: start, chars }
-    if (last !== undefined) yield { ranges: [...start, last], chars: chars + lastChars }
+    yield { ranges: start, chars, isBase64 }
+    if (last !== undefined) yield { ranges: [...start, last], chars: chars + lastChars, isBase64 }
   }
 }
 

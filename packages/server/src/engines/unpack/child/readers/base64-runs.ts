@@ -1,5 +1,6 @@
 import {
   base64Kinds,
+  hasBase64Kinds,
   hasEncodedKinds,
   minBase64Chars,
   minLineChars,
@@ -14,6 +15,8 @@ import { decodeBase64 } from './transfer-encodings.ts'
 export type Base64Run = {
   ranges: Range[]
   chars: number
+  /** The run has letters of both cases, or is a part of one that has. Base32 has letters of one case only. */
+  isBase64: boolean
   /** The run is the start of another one, in case a line or string stands alone or the last one is a word. */
   isStart?: boolean
 }
@@ -52,7 +55,7 @@ const isLetter = (byte: number) => {
 /** Base64 characters without any others, but for escaped line ends between the parts. */
 type Chunk = Range & { parts: Range[] }
 
-type OpenRun = Base64Run & {
+type OpenRun = Omit<Base64Run, 'isBase64'> & {
   /** A short word in front of the first line, which some programs decode as well. */
   before: Range | undefined
   /** The kinds of the characters, as bits. */
@@ -275,17 +278,18 @@ class Scanner {
     this.#run = undefined
     if (run === undefined || !hasEncodedKinds(run.kinds, run.chars)) return
     const { ranges, chars } = run
-    this.complete.push({ ranges, chars })
+    const isBase64 = hasBase64Kinds(run.kinds) && chars >= minBase64Chars
+    this.complete.push({ ranges, chars, isBase64 })
     if (run.before !== undefined && !isLabel(this.#source, run.before))
-      this.complete.push({ ranges: [run.before, ...ranges], chars })
+      this.complete.push({ ranges: [run.before, ...ranges], chars, isBase64 })
     if (ranges.length === 1) return
     if (run.lastChars <= maxWordChars)
-      this.complete.push({ ranges: ranges.slice(0, -1), chars: chars - run.lastChars, isStart: true })
+      this.complete.push({ ranges: ranges.slice(0, -1), chars: chars - run.lastChars, isBase64, isStart: true })
     // Strings that follow each other may also be a list of files.
     for (const range of ranges) {
       const length = range.end - range.start
       const isStart = range === ranges[0]
-      if (length >= minBase64Chars) this.complete.push({ ranges: [range], chars: length, isStart })
+      if (length >= minBase64Chars) this.complete.push({ ranges: [range], chars: length, isBase64, isStart })
     }
   }
 }

@@ -50,12 +50,11 @@ async function readBase64Text(source: Source, members: Members): Promise<Reading
 
 type RunReading = { name: string; run: Base64Run; decode(): Generator<Buffer> }
 
-/** The readings of each run: as base64, or in the alphabets of base32. */
+/** The readings of each run: as base64, and in the alphabets of base32. */
 function* listReadings(source: Source, end: number): Generator<RunReading> {
   for (const run of listRuns(source, end)) {
-    const base32 = listBase32(source, run)
-    if (base32 === undefined) yield { name: 'base64', run, decode: () => decodeRun(source, run) }
-    else for (const decode of base32) yield { name: 'base32', run, decode }
+    if (run.isBase64) yield { name: 'base64', run, decode: () => decodeRun(source, run) }
+    for (const decode of listBase32(source, run)) yield { name: 'base32', run, decode }
   }
 }
 

@@ -14,6 +14,8 @@ const minChunkDigits = 32
 
 /** A line of a dump by xxd: its place, and groups of digits with one blank between them. */
 const dumpLine = /^([ \t]*(?:0x)?[0-9a-f]{1,16}:[ \t]*)([0-9a-f]{2}(?:[ \t]?[0-9a-f])*)/i
+/** A line of a dump by hexdump or od: its place, and bytes with one or two blanks between them. */
+const placedLine = /^([ \t]*[0-9a-f]{6,16}[ \t]{1,4})((?:[0-9a-f]{2}[ \t]{1,2}){0,63}[0-9a-f]{2})(?![0-9a-f])/i
 const wholeLine = /^[0-9a-f \t]*[0-9a-f][0-9a-f \t]*$/i
 const digits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f])+/gi
 const longDigits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f]{2}){15}/i
@@ -38,17 +40,18 @@ export function* listHexRuns(source: Source, end: number): Generator<HexRun> {
     open[name] = run
   }
 
-  function takeDump({ start }: Line, text: string): boolean {
-    const dump = dumpLine.exec(text)
+  function takeDump(name: 'dump' | 'placed', pattern: RegExp, { start }: Line, text: string): boolean {
+    const dump = pattern.exec(text)
     if (dump === null) {
-      close('dump')
+      // A star stands for lines that repeat the one before.
+      if (text.trim() !== '*') close(name)
       return false
     }
     const [, place = '', group = ''] = dump
     // The text of a damaged line may follow its digits: no line has more bytes than the first.
-    const first = open.dump?.ranges[0]
+    const first = open[name]?.ranges[0]
     const data = first === undefined ? group : group.slice(0, first.end - first.start)
-    extend('dump', { start: start + place.length, end: start + place.length + data.length }, countDigits(data) / 2)
+    extend(name, { start: start + place.length, end: start + place.length + data.length }, countDigits(data) / 2)
     return true
   }
 
@@ -84,12 +87,13 @@ export function* listHexRuns(source: Source, end: number): Generator<HexRun> {
 
   for (const line of listLines(source, 0, end)) {
     const text = line.bytes.toString('latin1')
-    if (takeDump(line, text)) close('digits')
+    if (takeDump('dump', dumpLine, line, text)) close('digits')
     else takeDigits(line, text)
+    takeDump('placed', placedLine, line, text)
     takeEscapes(line, text)
     yield* complete.splice(0)
   }
-  close('dump', 'digits', 'escapes')
+  close('dump', 'placed', 'digits', 'escapes')
   yield* complete.splice(0)
 }
 

@@ -15,7 +15,7 @@ const maxRuns = 1000
 /** PDF, PostScript and RTF write other data as digits, which their readers know. */
 const otherText = /^(?:%PDF-|%!|\{\\rt)/
 
-/** Reads bytes that text writes as hexadecimal digits, as a dump of xxd, or as escapes in a string. */
+/** Reads bytes that text writes as hexadecimal digits, as a dump of xxd, hexdump or od, or as escapes in a string. */
 export const hexTextReader: Reader = {
   name: 'hexadecimal text',
   recognizes: (source) => {
