@@ -7,8 +7,8 @@ import { hasControls } from './text-lines.ts'
 const firstBytes = 32
 const begin = Buffer.from('<~')
 const end = Buffer.from(ascii85End)
-/** Data that is a member of its own. Text with more has these marks for another reason. */
-const maxData = 1000
+/** Readings that are members of their own. The bytes of all others are one member. */
+const maxReadings = 1000
 
 /** PDF names the filter of its streams, and its reader decodes them. RTF has the marks only by chance. */
 const otherText = /^(?:%PDF-|\{\\rt)/
@@ -25,17 +25,29 @@ export const ascii85Reader: Reader = {
 
 async function readAscii85(source: Source, members: Members): Promise<Reading> {
   let count = 0
-  for (const range of listData(source)) {
-    if (count >= maxData) break
-    count++
-    const path = `[Ascii85 at ${range.start}]`
-    await members.give({ path, pieces: decode(source.pieces(range.start, range.end)) })
-    // In the string of a program, signs stand behind a backslash, which may also be data.
-    if (source.find(backslash, range.start, range.end) !== -1)
-      await members.give({ path, pieces: decode(withoutEscapes(source.pieces(range.start, range.end))) })
+  for (const { start, pieces } of listReadings(source)) {
+    if (++count > maxReadings) {
+      await members.give({ path: '[further Ascii85]', pieces: decodeFurther(source) })
+      break
+    }
+    await members.give({ path: `[Ascii85 at ${start}]`, pieces })
   }
   // The text itself was scanned with the content.
   return { accounted: count > 0 ? [{ start: 0, end: findTextEnd(source) }] : [], doubts: [] }
+}
+
+/** In the string of a program, signs stand behind a backslash, which may also be data. */
+function* listReadings(source: Source): Generator<{ start: number; pieces: Generator<Buffer> }> {
+  for (const { start, end: stop } of listData(source)) {
+    yield { start, pieces: decode(source.pieces(start, stop)) }
+    if (source.find(backslash, start, stop) !== -1)
+      yield { start, pieces: decode(withoutEscapes(source.pieces(start, stop))) }
+  }
+}
+
+function* decodeFurther(source: Source): Generator<Buffer> {
+  let count = 0
+  for (const { pieces } of listReadings(source)) if (++count > maxReadings) yield* pieces
 }
 
 const backslash = Buffer.from('\\')
