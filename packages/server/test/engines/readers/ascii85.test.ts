@@ -73,18 +73,8 @@ test('marks with another meaning are none', async () => {
 })
 
 test('data in great number is given together', async () => {
-  const files = Array.from(
-    { length: 1500 },
-    (_, n) => `<~${encode(Buffer.concat([other, Buffer.from(String(n))]))}~>\n`,
-  )
-  const { given } = await tryReader(
-    ascii85Reader,
-    files
-      .filter((file) => !file.includes('\\'))
-      .slice(0, 1200)
-      .join(''),
-  )
-  assert.equal(given.length, 1001)
+  const files = Array.from({ length: 1500 }, (_, n) => `<~${encode(Buffer.from(`${n}`.padStart(100, 'a')))}~>\n`)
+  assert.equal((await tryReader(ascii85Reader, files.join(''))).given.length, 1001)
 })
 
 test('damaged data never fails', () => fuzzReader(ascii85Reader, [Buffer.from(`${prose}<~${lines}~>`)], 300))

@@ -85,6 +85,7 @@ test('hashes and names are no base32', async () => {
     'A_CONSTANT_WITH_A_LONG_NAME_THAT_HAS_THE_NUMBER_2\n'.repeat(20),
     'AVERYLONGWORDINCAPITALLETTERSOFMANYLETTERS '.repeat(20),
     `[\n${'  1234567890123,\n'.repeat(20)}  null\n]\n`,
+    `exec something\n070701${'0'.repeat(104)}a.com\n`,
     'Z'.repeat(500),
   ]
   for (const text of texts) {

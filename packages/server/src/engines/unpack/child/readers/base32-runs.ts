@@ -1,4 +1,4 @@
-import { minBase32Chars } from '../../../../domain/content/base64-text.ts'
+import { minBase32Chars, minLineChars } from '../../../../domain/content/base64-text.ts'
 import type { Source } from '../source.ts'
 import { type Base64Run, listPieces } from './base64-runs.ts'
 
@@ -38,9 +38,23 @@ export function listBase32(source: Source, run: Base64Run): (() => Generator<Buf
     }
     fitting = fitting.filter((values) => piece.every((byte) => values[byte] !== none))
   }
-  // Hexadecimal digits are read by themselves.
-  if ((found & behindF) === 0) return []
+  if (isHex(source, run)) return []
   return fitting.map((values) => () => decode(values, listPieces(source, run.ranges)))
+}
+
+/** Letters behind F. Half of the characters are such letters, or less where a file has many zeros. */
+const minLetterShare = 1 / 32
+
+/** Whether a run is of hexadecimal digits, which are read by themselves. A word beside them is no part of base32. */
+function isHex(source: Source, { ranges }: Base64Run): boolean {
+  const long = ranges.filter(({ start, end }) => end - start >= minLineChars)
+  let chars = 0
+  let letters = 0
+  for (const piece of listPieces(source, long.length === 0 ? ranges : long)) {
+    chars += piece.length
+    for (let at = 0; at < piece.length; at++) if (((kinds[piece[at] as number] as number) & behindF) !== 0) letters++
+  }
+  return letters < chars * minLetterShare
 }
 
 /** Decodes base32. Characters that do not make a whole byte at the end are left out. */
