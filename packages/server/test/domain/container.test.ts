@@ -108,6 +108,10 @@ describe('formats are told from the head', () => {
     ['StuffIt X', 'StuffIt!\x00', 'stuffit', 'UnsupportedContainer'],
     ['a disk of the Amiga', 'DOS\x01\x00\x00', 'amiga-disk', 'UnsupportedContainer'],
     ['UC2', 'UC2\x1a\x00', 'old-archive', 'UnsupportedContainer'],
+    ['bzip', 'BZ0\x00\x39\x31', 'old-archive', 'UnsupportedContainer'],
+    ['FSArchiver', 'FsA0\x12\x34\x56\x78\x00\x10', 'disk-backup', 'UnsupportedContainer'],
+    ['ntfsclone', '\x00ntfsclone-image\x0a\x00', 'disk-backup', 'UnsupportedContainer'],
+    ['RVZ', 'RVZ\x01\x01\x00\x00\x00', 'compressed-disc', 'UnsupportedContainer'],
     ['DMS', 'DMS!\x00\x00', 'old-archive', 'UnsupportedContainer'],
     ['JAR of ARJ', `${'\x01'.repeat(14)}\x1aJar\x1b\x00`, 'old-archive', 'UnsupportedContainer'],
   ]

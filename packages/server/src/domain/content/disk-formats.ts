@@ -52,6 +52,7 @@ export const diskFormats: DiskRow[] = [
       magic('IsZ!'),
       magic('CISO'),
       magic('MComprHD'),
+      ...['RVZ\x01', 'WIA\x01', 'WBFS\x00'].map((text) => magic(text)),
       ...['#V1.0', '#V2.0', '#V3.0'].map((version) => magic(`#!/bin/sh\n${version} Format`)),
     ),
   ),
@@ -59,6 +60,9 @@ export const diskFormats: DiskRow[] = [
     openedByNone(
       'disk-backup',
       magic('partclone-image'),
+      magic('\x00ntfsclone-image'),
+      magic('FsA0'),
+      magic('AFF10\x0d\x0a\x00'),
       magic('EVF\x09\x0d\x0a\xff\x00'),
       magic('VMA\x00\x00\x00\x00\x01'),
     ),

@@ -15,9 +15,23 @@ const blank = 0x20
 const tab = 0x09
 const colon = 0x3a
 const carriageReturn = 0x0d
+const backslash = 0x5c
+const zero = 0x30
+const lowerCase = 0x20
+const letterX = 0x78
 const isBlank = (byte: number | undefined) => byte === blank || byte === tab
 
-export const isHexWord = (text: Buffer, start: number, end: number): boolean => findHexEnd(text, start) >= end
+/** Whether a word has hexadecimal digits alone, behind the sign that some languages write in front of them. */
+export const isHexWord = (text: Buffer, start: number, end: number): boolean =>
+  findHexEnd(text, skipSign(text, start)) >= end
+
+/** Skips `0x`, or `x` behind backslashes, as dumps of databases have it in front of a value. */
+function skipSign(text: Buffer, start: number): number {
+  let at = start
+  while (text[at] === backslash) at++
+  const isMarked = at > start || text[at++] === zero
+  return isMarked && ((text[at] as number) | lowerCase) === letterX ? at + 1 : start
+}
 
 /** Searches lines that follow each other for hexadecimal digits, alone, in groups, or as a dump of a file. */
 export function newHexLineSearch() {

@@ -18,6 +18,7 @@ const signatures: Record<string, string[]> = {
   BlakHole: ['BH\x05\x07'],
   Blink: ['Blink'],
   BSArc: ['BSA\x00', '\xffBSG'],
+  bzip: ['BZ0'],
   'CA ZIP': ['\x0d\x0a\x1aCAZIP'],
   ChArc: ['SChF'],
   ChiefLZA: ['ChfLZ'],

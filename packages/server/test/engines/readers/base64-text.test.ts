@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
+import { hasEncoded } from '../../../src/domain/content/encoded-text.ts'
 import { base64TextReader } from '../../../src/engines/unpack/child/readers/base64-text.ts'
 import { hasMember, tryReader } from './read-with.ts'
 import { fuzzReader } from './reader-support.ts'
@@ -97,6 +98,30 @@ test('a line that is damaged is given up to the damage', async () => {
 test('a word behind base64 is not taken for its last line', async () => {
   const { given } = await tryReader(base64TextReader, `base64 -d > a <<STOP\n${fullLines}STOP\nexit\n`)
   assert.ok(hasMember(given, full))
+})
+
+describe('base64 that begins behind a name is given whole', () => {
+  const fold = (firstChars: number, blanks: string) =>
+    `${whole.slice(0, firstChars)}${whole.slice(firstChars).replace(/.{1,74}/g, `\r\n${blanks}$&`)}`
+  for (const firstChars of [0, 12, 31, 32, 40, 73, 74]) {
+    const forms = {
+      'a calendar': `BEGIN:VEVENT\r\nATTACH;ENCODING=BASE64;VALUE=BINARY:${fold(firstChars, ' ')}\r\nEND:VEVENT\r\n`,
+      'a contact': `FN:a\r\nPHOTO;ENCODING=b;TYPE=JPEG:${fold(firstChars, '\t')}\r\nEND:VCARD\r\n`,
+      'an entry of LDIF': `dn: cn=a\njpegPhoto:: ${fold(firstChars, ' ').replaceAll('\r', '')}\n`,
+      'an indented element': `<a>\n  <b>${fold(firstChars, '      ')}\n  </b>\n</a>\n`,
+    }
+    for (const [name, content] of Object.entries(forms)) {
+      test(`${name}, ${firstChars} characters in its first line`, async () => {
+        assert.ok(hasEncoded(Buffer.from(content)))
+        assert.ok(hasMember((await tryReader(base64TextReader, content)).given, payload))
+      })
+    }
+  }
+
+  test('and without the text in front of it', async () => {
+    const { given } = await tryReader(base64TextReader, `sum: ${'aB12'.repeat(9)}\n${lines.replace(/^/gm, '  ')}\n`)
+    assert.ok(hasMember(given, payload))
+  })
 })
 
 test('each of several strings is given', async () => {

@@ -10,6 +10,17 @@ const hex = payload.toString('hex')
 const lines = hex.replace(/.{60}/g, '$&\n')
 const escapeWith = (write: (byte: number) => string) => [...payload].map(write).join('')
 const escaped = escapeWith((byte) => `\\x${byte.toString(16).padStart(2, '0')}`)
+/** Records of Motorola, with addresses of 16, 24 and 32 bits. */
+const toRecords = (type: '1' | '2' | '3', addressBytes: number) =>
+  hex.replace(/.{1,64}/g, (data, at: number) => {
+    const address = (at / 2).toString(16).padStart(2 * addressBytes, '0')
+    const body = Buffer.from(
+      `${(data.length / 2 + addressBytes + 1).toString(16).padStart(2, '0')}${address}${data}`,
+      'hex',
+    )
+    const checksum = ~body.reduce((sum, byte) => sum + byte, 0) & 255
+    return `S${type}${body.toString('hex')}${checksum.toString(16).padStart(2, '0')}\r\n`
+  })
 const text = 'A line of text, which a bad decade added.\n'.repeat(50)
 
 describe('bytes that a text writes as digits are given', () => {
@@ -26,11 +37,19 @@ describe('bytes that a text writes as digits are given', () => {
     'as escapes': `${text}a = b"${escaped}"\n`,
     'as escapes in several strings': `a = "${escaped.replace(/.{64}/g, '$&"\n "')}";\n`,
     'as escapes of characters': `a = '${escapeWith((byte) => `\\u00${byte.toString(16).padStart(2, '0')}`)}'\n`,
+    'in a statement for a database': `${text}insert into a values (1, 0x${hex}, 'b');\n`,
+    'in another one': `${text}insert into a values (1, X'${hex.toUpperCase()}');\n`,
+    'in a copy of a table': `${text}1\t\\\\x${hex}\tb\n`,
+    'in records with 16 bits': `S0030000FC\r\n${toRecords('1', 2).toUpperCase()}S9030000FC\r\n`,
+    'in records with 24 bits': toRecords('2', 3),
+    'in records with 32 bits': `${text}${toRecords('3', 4).toUpperCase()}`,
     'as octal escapes': `printf '${escapeWith((byte) => `\\${byte.toString(8).padStart(3, '0')}`)}' > a\n`,
   }
   for (const [name, content] of Object.entries(forms)) {
     test(name, async () => {
       const { given, doubts } = await tryReader(hexTextReader, content)
+      // Signatures of ClamAV mark escapes.
+      assert.ok(hasEncoded(Buffer.from(content)) || name.includes('escapes'))
       assert.ok(hasMember(given, payload))
       assert.deepEqual(doubts, [])
     })

@@ -89,3 +89,8 @@ export const openBufferSource = (content: Buffer): Source =>
   openSource(content.length, (start, length) => content.subarray(start, start + length))
 
 const empty = Buffer.alloc(0)
+
+/** Yields the bytes of several ranges. */
+export function* listPieces(source: Source, ranges: { start: number; end: number }[]): Generator<Buffer> {
+  for (const { start, end } of ranges) yield* source.pieces(start, end)
+}

@@ -1,6 +1,6 @@
 import { minBase32Chars, minLineChars } from '../../../../domain/content/base64-text.ts'
-import type { Source } from '../source.ts'
-import { type Base64Run, listPieces } from './base64-runs.ts'
+import { listPieces, type Source } from '../source.ts'
+import type { Base64Run } from './base64-runs.ts'
 
 const none = 255
 const filler = 254

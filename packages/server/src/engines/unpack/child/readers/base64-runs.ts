@@ -9,7 +9,6 @@ import {
 } from '../../../../domain/content/base64-text.ts'
 import type { Range } from '../reader.ts'
 import type { Source } from '../source.ts'
-import { decodeBase64 } from './transfer-encodings.ts'
 
 /** Base64 in text. Between the ranges stand quotes, signs that join strings, and the words that each line begins with. */
 export type Base64Run = {
@@ -65,6 +64,8 @@ type OpenRun = Omit<Base64Run, 'isBase64'> & {
   lineBytes: number
   /** The run has one line so far, which began behind other text and may be shorter than the next. */
   isFirstCut: boolean
+  /** The first line is shorter than the next, and may be other text. */
+  isFirstShort: boolean
   lastChars: number
   prefix: Buffer
   isOver: boolean
@@ -81,16 +82,6 @@ export function* listBase64Runs(source: Source, end: number): Generator<Base64Ru
   }
   scanner.close(end)
   yield* scanner.complete.splice(0)
-}
-
-/** Decodes a run, in the alphabet for addresses, too. */
-export function* decodeRun(source: Source, { ranges }: Base64Run): Generator<Buffer> {
-  yield* decodeBase64(listPieces(source, ranges), { onJunk: 'skip', onPad: 'stop', isUrlSafe: true })
-}
-
-/** The bytes of the ranges of a run. */
-export function* listPieces(source: Source, ranges: Range[]): Generator<Buffer> {
-  for (const { start, end } of ranges) yield* source.pieces(start, end)
 }
 
 /** Takes the text byte by byte. A run has one or more chunks. */
@@ -214,9 +205,14 @@ class Scanner {
     this.#before = this.#isPadded || this.#chars >= minLineChars ? undefined : chunk
   }
 
-  /** Whether a chunk is no longer than the lines of the run before it. */
-  #fits(run: OpenRun, { start, end }: Range): boolean {
-    return this.#chars <= run.lineChars || end - start <= run.lineBytes || (run.isFirstCut && start === this.#lineStart)
+  /**
+   * Whether a chunk is no longer than the lines of the run before it. A first line behind a name may be shorter than the
+   * next: calendars, contacts and markup indent the others.
+   */
+  #fits({ lineChars, lineBytes, isFirstCut, ranges }: OpenRun, { start, end }: Range): boolean {
+    if (this.#chars <= lineChars || end - start <= lineBytes) return true
+    const isIndented = this.#isBlankGap && (ranges[0]?.start ?? 0) < this.#lineStart
+    return isFirstCut && (start === this.#lineStart || isIndented)
   }
 
   #setGap(isEmpty: boolean) {
@@ -236,6 +232,7 @@ class Scanner {
       lineChars: this.#chars,
       lineBytes: chunk.end - chunk.start,
       isFirstCut: chunk.start > this.#lineStart,
+      isFirstShort: false,
       lastChars: this.#chars,
       prefix: hasWords ? Buffer.from(prefix) : empty,
       isOver: this.#isPadded,
@@ -243,9 +240,11 @@ class Scanner {
   }
 
   #extendRun(run: OpenRun, chunk: Chunk, isBlankGap: boolean) {
+    const bytes = chunk.end - chunk.start
+    const isLonger = this.#chars > run.lineChars && bytes > run.lineBytes
     const last = run.ranges.at(-1)
     const [first, ...further] = chunk.parts
-    if (last !== undefined && first !== undefined && isBlankGap && this.#chars > maxWordChars) {
+    if (last !== undefined && first !== undefined && isBlankGap && this.#chars > maxWordChars && !isLonger) {
       last.end = first.end
       run.ranges.push(...further)
     } else {
@@ -254,13 +253,13 @@ class Scanner {
     run.chars += this.#chars
     run.kinds |= this.#chunkKinds
     run.lastChars = this.#chars
-    const bytes = chunk.end - chunk.start
     const isShort = this.#chars < run.lineChars && bytes < run.lineBytes
     run.isOver = this.#isPadded || isShort
     if (run.isFirstCut) {
       run.lineChars = Math.max(run.lineChars, this.#chars)
       run.lineBytes = Math.max(run.lineBytes, bytes)
       run.isFirstCut = false
+      run.isFirstShort = isLonger
     }
   }
 
@@ -283,6 +282,7 @@ class Scanner {
     if (run.before !== undefined && !isLabel(this.#source, run.before))
       this.complete.push({ ranges: [run.before, ...ranges], chars, isBase64 })
     if (ranges.length === 1) return
+    if (run.isFirstShort) this.complete.push({ ranges: ranges.slice(1), chars, isBase64 })
     if (run.lastChars <= maxWordChars)
       this.complete.push({ ranges: ranges.slice(0, -1), chars: chars - run.lastChars, isBase64, isStart: true })
     // Strings that follow each other may also be a list of files.

@@ -3,12 +3,13 @@ import { canHoldContent } from '../../../../domain/content/container.ts'
 import { isOrdinaryKey } from '../../../../domain/content/keys.ts'
 import { isMailHead } from '../../../../domain/content/mail-head.ts'
 import type { Members, Reader, Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { listPieces, type Source } from '../source.ts'
 import { listBase32 } from './base32-runs.ts'
 import { listShortLineRuns } from './base64-lines.ts'
-import { type Base64Run, decodeRun, listBase64Runs } from './base64-runs.ts'
+import { type Base64Run, listBase64Runs } from './base64-runs.ts'
 import { findControl, findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
+import { decodeBase64 } from './transfer-encodings.ts'
 
 /** Text that carries bytes behind it may be short. */
 const firstBytes = 32
@@ -105,3 +106,7 @@ function* decodeFurther(source: Source, end: number): Generator<Buffer> {
 }
 
 const lineEnd = Buffer.from('\n')
+
+/** Decodes a run, in the alphabet for addresses, too. */
+const decodeRun = (source: Source, { ranges }: Base64Run): Generator<Buffer> =>
+  decodeBase64(listPieces(source, ranges), { onJunk: 'skip', onPad: 'stop', isUrlSafe: true })

@@ -16,6 +16,8 @@ const minChunkDigits = 32
 const dumpLine = /^([ \t]*(?:0x)?[0-9a-f]{1,16}:[ \t]*)([0-9a-f]{2}(?:[ \t]?[0-9a-f])*)/i
 /** A line of a dump by hexdump or od: its place, and bytes with one or two blanks between them. */
 const placedLine = /^([ \t]*[0-9a-f]{6,16}[ \t]{1,4})((?:[0-9a-f]{2}[ \t]{1,2}){0,63}[0-9a-f]{2})(?![0-9a-f])/i
+/** A line of an S-record file: its type, length and address, and its bytes in front of a checksum. */
+const recordLine = /^(S(?:1[0-9a-f]{6}|2[0-9a-f]{8}|3[0-9a-f]{10}))((?:[0-9a-f]{2})+)(?=[0-9a-f]{2}[ \t]*$)/i
 const wholeLine = /^[0-9a-f \t]*[0-9a-f][0-9a-f \t]*$/i
 const digits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f])+/gi
 const longDigits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f]{2}){15}/i
@@ -40,7 +42,7 @@ export function* listHexRuns(source: Source, end: number): Generator<HexRun> {
     open[name] = run
   }
 
-  function takeDump(name: 'dump' | 'placed', pattern: RegExp, { start }: Line, text: string): boolean {
+  function takeDump(name: 'dump' | 'placed' | 'record', pattern: RegExp, { start }: Line, text: string): boolean {
     const dump = pattern.exec(text)
     if (dump === null) {
       // A star stands for lines that repeat the one before.
@@ -90,10 +92,11 @@ export function* listHexRuns(source: Source, end: number): Generator<HexRun> {
     if (takeDump('dump', dumpLine, line, text)) close('digits')
     else takeDigits(line, text)
     takeDump('placed', placedLine, line, text)
+    takeDump('record', recordLine, line, text)
     takeEscapes(line, text)
     yield* complete.splice(0)
   }
-  close('dump', 'placed', 'digits', 'escapes')
+  close('dump', 'placed', 'record', 'digits', 'escapes')
   yield* complete.splice(0)
 }
 
