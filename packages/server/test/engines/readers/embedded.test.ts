@@ -110,6 +110,13 @@ describe('a RAR of which only The Unarchiver reads the headers', () => {
   })
 })
 
+test('a container is read whose header looks like encoded text, in the line in which it begins', async () => {
+  const name = Buffer.from('a.com\0')
+  const fields = Array.from({ length: 13 }, (_, n) => (n === 11 ? '00000006' : '00000000')).join('')
+  const cpio = Buffer.concat([Buffer.from(`070701${fields}`), name])
+  assert.deepEqual((await read(Buffer.concat([Buffer.from('J'.repeat(37)), cpio]))).types, ['cpio'])
+})
+
 describe('formats that 7-Zip finds at any place of a file', () => {
   const name = Buffer.from('a.com\0')
   const fields = Array.from({ length: 13 }, (_, n) => (n === 11 ? '00000006' : '00000000')).join('')

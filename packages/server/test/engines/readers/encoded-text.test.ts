@@ -62,12 +62,14 @@ describe('encoded data is given', () => {
     'uuencode behind a control character': `A\x02 text\n${toUuencode(payload)}`,
     'uuencode with other rights': `${text}${toUuencode(payload).replace('644', ' \t+0100644')}`,
     'uuencode with rights and name in one word': `${text}${toUuencode(payload).replace('644 ', '644')}`,
+    'uuencode with a word for the rights': `${text}${toUuencode(payload).replace('644', '\xefo44')}`,
     'uuencode behind a start without an end': `${text}begin 644 b\n#0V%T\n${text}${toUuencode(payload)}`,
     'uuencode with bytes that are masked': toUuencode(payload).replace(/\nM/g, '\n\xcd'),
     xxencode: `${text}${toXxencode(payload)}`,
     'base64 with an encoded name': `${text}begin-encoded-base64  644 YQ==\n${base64}\n====\n`,
     yEnc: `${text}${toYenc(payload)}`,
     'yEnc with fields in another order': `${text}${toYenc(payload).replace(/line=128 (size=400)/, '$1 line=128')}`,
+    'yEnc behind a start without an end': `${text}=ybegin line=128 size=9 name=b\n${text}${toYenc(payload)}`,
     'base64 in a here-document': `#!/bin/sh\nbase64 -d > a.bin << 'EOF'\n${base64}\nEOF\nrm a\n`,
   }
   for (const [name, content] of Object.entries(forms)) {

@@ -7,7 +7,7 @@ import { listPieces, type Source } from '../source.ts'
 import { listBase32 } from './base32-runs.ts'
 import { listShortLineRuns } from './base64-lines.ts'
 import { type Base64Run, listBase64Runs } from './base64-runs.ts'
-import { findControl, findTextEnd } from './text-end.ts'
+import { accountForText, findControl, findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
@@ -45,8 +45,7 @@ async function readBase64Text(source: Source, members: Members): Promise<Reading
     if (![isHashRun, isArmoured, isKey, isPartOfContainer].some((isOther) => isOther(source, reading)))
       await members.give({ path: `[${reading.name} at ${getStart(reading.run)}]`, pieces: reading.decode() })
   }
-  // Text around the data was scanned with the content itself.
-  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [] }
+  return { accounted: count > 0 ? accountForText(textEnd) : [], doubts: [] }
 }
 
 type RunReading = { name: string; run: Base64Run; decode(): Generator<Buffer> }

@@ -3,7 +3,7 @@ import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { findTails, readsOwnText } from './script-tail.ts'
 import { hasHereDocuments, listHereDocuments } from './shell-text.ts'
-import { cutText, findTextEnd } from './text-end.ts'
+import { accountForText, cutText, findTextEnd } from './text-end.ts'
 import { countControls, findLineEnd, hasControls, listMatches, readLine } from './text-lines.ts'
 import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
 import { decodeUu, decodeYenc, findUuData, findYencEnd, listUuRules } from './uuencode.ts'
@@ -39,8 +39,11 @@ function readScript(source: Source): Buffer {
 
 const startsAsScript = (head: Buffer) => head[0] === 0x23 && head[1] === 0x21
 
-/** The first line of encoded data. `begin` is followed by the rights and the name of the file, or by both in one word. */
-const marks = /(?<=^|[\r\n])(?:begin(?:-base64|-encoded){0,2}[ \t]+[+-]?[0-7]|=ybegin )/g
+/**
+ * The first line of encoded data. `begin` is followed by the rights and the name of the file, or by both in one word.
+ * Programs take any word for the rights: the lines behind it tell whether it is encoded data.
+ */
+const marks = /(?<=^|[\r\n])(?:begin(?:-base64|-encoded){0,2}[ \t]+\S|=ybegin )/g
 
 const findMarks = (source: Source) => listMatches(source, marks, longestMark)
 
@@ -71,10 +74,10 @@ async function readEncodedText(source: Source, members: Members): Promise<Readin
     count++
     await members.give({ path: `[bytes ${start} to ${source.bytes}]`, pieces: source.pieces(start, source.bytes) })
   }
-  // Text around the data was scanned with the content itself. Content that does not begin as text may be a container as
-  // well: nothing of it is accounted for, so that it is searched for one.
+  // Content that does not begin as text may be a container as well: nothing of it is accounted for, so that it is
+  // searched for one.
   const isText = !hasControls(source.read(0, firstBytes))
-  return { accounted: count > 0 && isText ? [{ start: 0, end: textEnd }] : [], doubts: [...doubts] }
+  return { accounted: count > 0 && isText ? accountForText(textEnd) : [], doubts: [...doubts] }
 }
 
 type Block = { path: string; readings: Iterable<Buffer>[]; end: number }

@@ -1,7 +1,7 @@
 import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { decodeHexRun, type HexRun, listHexRuns } from './hex-runs.ts'
-import { findTextEnd } from './text-end.ts'
+import { accountForText, findTextEnd } from './text-end.ts'
 import { countControls } from './text-lines.ts'
 
 const firstBytes = 32
@@ -36,8 +36,7 @@ async function readHexText(source: Source, members: Members): Promise<Reading> {
     }
     await members.give({ path: `[${run.kind} at ${getStart(run)}]`, pieces: decodeHexRun(source, run) })
   }
-  // Text around the data was scanned with the content itself.
-  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [] }
+  return { accounted: count > 0 ? accountForText(textEnd) : [], doubts: [] }
 }
 
 const getStart = ({ ranges: [first] }: HexRun) => first?.start ?? 0

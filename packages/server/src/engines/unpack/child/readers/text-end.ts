@@ -1,4 +1,5 @@
 import { isControl } from '../../../../domain/content/encoded-text.ts'
+import type { Range } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { hasControls } from './text-lines.ts'
 
@@ -13,6 +14,12 @@ export function findTextEnd(source: Source): number {
   }
   return at
 }
+
+/**
+ * The range of the text, which was scanned with the content itself. Where the first line has control characters there is
+ * none, and a container may stand anywhere in it: nothing is accounted for, so that the content is searched for one.
+ */
+export const accountForText = (textEnd: number): Range[] => (textEnd > 0 ? [{ start: 0, end: textEnd }] : [])
 
 /** The position of the first control character at `from` or later, or the end of the content. */
 export function findControl(source: Source, from: number): number {

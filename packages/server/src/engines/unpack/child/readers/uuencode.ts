@@ -105,14 +105,18 @@ function decodeLine(bytes: Buffer, length: number, values: Uint8Array): Buffer {
 
 const startsWith = (bytes: Buffer, text: string) => bytes.toString('latin1', 0, text.length) === text
 
-/** The end of yEnc data, which is the start of its last line. */
-export function findYencEnd(source: Source, start: number): number {
-  let at = source.find(yencEnd, start)
-  while (at > 0 && !/[\r\n]/.test(source.read(at - 1, at).toString('latin1'))) at = source.find(yencEnd, at + 1)
+/** The end of yEnc data, which is the start of its last line, or of the first line of other data. */
+export const findYencEnd = (source: Source, start: number): number =>
+  Math.min(...yencEnds.map((mark) => findLine(source, mark, start)))
+
+const yencEnds = ['=yend', '=ybegin '].map((text) => Buffer.from(text))
+
+/** The start of the first line that begins with the mark, or the end of the content. */
+function findLine(source: Source, mark: Buffer, start: number): number {
+  let at = source.find(mark, start)
+  while (at > 0 && !/[\r\n]/.test(source.read(at - 1, at).toString('latin1'))) at = source.find(mark, at + 1)
   return at === -1 ? source.bytes : at
 }
-
-const yencEnd = Buffer.from('=yend')
 
 /** Decodes yEnc: each byte is shifted by 42, and a few are escaped with an equals sign. */
 export function* decodeYenc(source: Source, start: number, end: number): Generator<Buffer> {
