@@ -215,7 +215,12 @@ test('content is marked for a search where a file may hide further in or in a te
       ]),
       'gzip behind a text': Buffer.concat([Buffer.from(prose(300)), gzipSync(eicar)]),
       'tar behind a text': Buffer.concat([Buffer.from(prose(300)), tar('a', eicar)]),
+      'cabinet with other reserved bytes': Buffer.concat([
+        Buffer.from(prose(300)),
+        Buffer.from(`MSCF\x01\0\0\0\x8e\0\0\0\0\0\0\0\x2c\0\0\0${'\0'.repeat(40)}`),
+      ]),
     },
+    Lha: { 'archive behind a text': `${prose(300)}\x1b\xd5-lh0-D\0\0\0D\0\0\0\0\0\0\0 \x01\x05p.comabM\0\0` },
     Phar: { picture: Buffer.from('\xff\xd8\xff __HALT_COMPILER(); ?>\n', 'latin1') },
     Text: {
       'shell archive': "sed 's/^X//' > a <<'SHAR_EOF'\nXtext\nSHAR_EOF\n",

@@ -82,7 +82,7 @@ const archives: Row[] = [
   },
   openedBy7Zip('compress', 'z', magic('\x1f\x9d')),
   openedBy7Zip('wim', 'wim', magic('MSWIM\x00\x00\x00')),
-  openedBy7Zip('cab', 'cab', magic('MSCF\x00\x00\x00\x00')),
+  { ...openedBy7Zip('cab', 'cab', magic('MSCF')), confirm: isCab },
   openedBy7Zip('cpio', 'cpio', magic('070701'), magic('070702'), magic('070707'), magic('\xc7\x71'), magic('\x71\xc7')),
   openedBy7Zip('ar', 'ar', magic('!<arch>\n')),
   openedBy7Zip('rpm', 'rpm', magic('\xed\xab\xee\xdb')),
@@ -209,6 +209,12 @@ function isIntelHex(head: Buffer): boolean {
   const digits = /^:((?:[\da-f]{2}){5,260})\r?\n/i.exec(head.toString('latin1', 0, 524))?.[1] ?? ''
   const bytes = Buffer.from(digits, 'hex')
   return bytes.length === (bytes[0] ?? 0) + 5 && bytes.reduce((sum, byte) => sum + byte, 0) % 256 === 0
+}
+
+/** Programs ignore the four bytes behind the signature of a cabinet, which are zero, if it has folders and files. */
+function isCab(head: Buffer): boolean {
+  if (hasMagic(head, magic('\x00\x00\x00\x00', 4))) return true
+  return head.length >= 36 && isBinary(head) && head.readUInt16LE(26) > 0 && head.readUInt16LE(28) > 0
 }
 
 /** The signature of ARJ has two bytes only, so the length of the header and the type of its main record are checked. */

@@ -149,6 +149,40 @@ test('a cpio of which 7-Zip does not read a field is a doubt: GNU cpio takes the
   assert.deepEqual((await read(Buffer.concat([text, cpio]), failing)).doubts, ['UnsupportedContainer'])
 })
 
+describe('archives whose heads only some programs take for such', () => {
+  const failing: Partial<Reading> = { accounted: [], doubts: ['UnsupportedContainer'] }
+  const lha = (level: number, fields: string, method = '-lh0-') =>
+    Buffer.from(`${method}D\0\0\0D\0\0\0\0\0\0\0 ${String.fromCharCode(level)}${fields}`, 'latin1')
+  const short = (bytes: Buffer) =>
+    Buffer.concat([Buffer.from([bytes.length, bytes.reduce((sum, byte) => sum + byte, 0)]), bytes, member])
+  const cab = (head: string) =>
+    Buffer.from(`MSCF${head}\x01\0\x01\0${'\0'.repeat(30)}${member.toString('latin1')}`, 'latin1')
+  const odd: Record<string, Buffer> = {
+    'LHA, level 0': short(lha(0, '\x05p.comab')),
+    'LHA, level 1': short(lha(1, '\x05p.comabM\0\0')),
+    'LHA, level 2': Buffer.concat([Buffer.from('\x22\0'), lha(2, 'abM\x08\0\x01p.com\0\0'), member]),
+    PMarc: short(lha(0, '\x05p.comab', '-pm0-')),
+    'a cabinet with reserved bytes': cab('\x01\0\0\0\x40\0\0\0\0\0\0\0\x2c\0\0\0\0\0\0\0\x03\x01'),
+    'a cabinet of another version': cab('\0\0\0\0\x40\0\0\0\0\0\0\0\x2c\0\0\0\0\0\0\0\x09\x02'),
+  }
+  for (const [form, bytes] of Object.entries(odd)) {
+    test(`${form} is a doubt where it does not open`, async () => {
+      assert.deepEqual((await read(Buffer.concat([text, bytes, text]), failing)).doubts, ['UnsupportedContainer'])
+    })
+  }
+
+  test('their names alone are none', async () => {
+    const words = [
+      'MSCF and more text that is long enough',
+      '.\0-lh5- and -lh0- \0\0\0\0\0\0\0\0 \x01\x05text',
+      '-pm0-',
+      '-lz4-',
+    ]
+    const content = Buffer.from(words.join(' and text behind it '), 'latin1')
+    assert.deepEqual((await read(Buffer.concat([text, content]), failing)).doubts, [])
+  })
+})
+
 test('more heads than are looked at are a doubt', async () => {
   assert.deepEqual((await read(Buffer.concat([text, Buffer.alloc(800_000, 'hsqs')]))).doubts, ['ScanLimitExceeded'])
 })

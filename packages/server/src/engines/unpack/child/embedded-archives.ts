@@ -79,3 +79,54 @@ export function isBinaryCpio(head: Buffer): boolean {
 /** A longer name than the head is none. */
 const isCpioName = (name: Buffer, bytes: number) =>
   bytes > 1 && bytes <= maxNameBytes && name.length === bytes && name.indexOf(0) === bytes - 1
+
+/** Levels of headers of LHA: the first two have a checksum, the others a chain of further fields. */
+const lzhLevelAt = 20
+const minLzhBytes = 26
+
+/** Whether a header of LHA or PMarc begins here. Programs that extract themselves carry it, and LHa skips any bytes. */
+export function isLzh(head: Buffer): boolean {
+  const method = head.toString('latin1', 2, 7)
+  if (head.length < minLzhBytes || !/^-(?:lh[0-9dx]|lz[45s]|pm[0-2s])-$/.test(method)) return false
+  const level = head[lzhLevelAt] as number
+  if (level < 2) return hasLzhSum(head)
+  const start = head.readUInt16LE(0)
+  return level === 2 ? hasLzhFields(head, start) : level === 3 && start === 4 && head.readUInt32LE(24) < 2 ** 20
+}
+
+/** Whether the bytes behind the length and the checksum add up to it, a name among them. */
+function hasLzhSum(head: Buffer): boolean {
+  const end = 2 + (head[0] as number)
+  const nameEnd = 22 + (head[21] as number)
+  if (nameEnd > end || end > head.length) return false
+  const sum = head.subarray(2, end).reduce((total, byte) => total + byte, 0)
+  return sum % 256 === head[1]
+}
+
+/** Whether the fields of a header fill it. One byte may follow them. */
+function hasLzhFields(head: Buffer, length: number): boolean {
+  let at = 24
+  for (let bytes = head.readUInt16LE(at); bytes > 0; bytes = head.readUInt16LE(at)) {
+    at += bytes
+    if (bytes < 3 || at + 2 > Math.min(length, head.length)) return false
+  }
+  return length - at === 2 || length - at === 3
+}
+
+const cabHeadBytes = 36
+/** Programs take a cabinet that ends so far behind the content. */
+const maxCabOverhang = 32
+
+/**
+ * Whether the head of a cabinet begins here that is none for 7-Zip, because of its version or of fields without a
+ * meaning. Cabextract and The Unarchiver do not compare these: the places in the head must lie in the content.
+ */
+export function isOddCab(head: Buffer, read: ReadFrom): boolean {
+  if (head.length < cabHeadBytes) return false
+  const isUsual = head.readUInt32LE(4) === 0 && head[24] === 3 && head[25] === 1
+  const [bytes, filesAt] = [head.readUInt32LE(8), head.readUInt32LE(16)]
+  const [folders, files] = [head.readUInt16LE(26), head.readUInt16LE(28)]
+  if (isUsual || folders === 0 || files === 0 || filesAt < cabHeadBytes || filesAt >= bytes) return false
+  const last = bytes - maxCabOverhang - 1
+  return last < cabHeadBytes || read(last, last + 1).length === 1
+}

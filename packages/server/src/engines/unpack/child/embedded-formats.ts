@@ -1,7 +1,16 @@
 import { crc32 } from 'node:zlib'
 import { listContainerFormats } from '../../../domain/content/container-formats.ts'
 import { headBytes } from '../../../domain/content/content.ts'
-import { cpioEnd, isBinaryCpio, isRar4, isRar5, isTextCpio, type ReadFrom } from './embedded-archives.ts'
+import {
+  cpioEnd,
+  isBinaryCpio,
+  isLzh,
+  isOddCab,
+  isRar4,
+  isRar5,
+  isTextCpio,
+  type ReadFrom,
+} from './embedded-archives.ts'
 
 /** A container format that may begin anywhere in content: the bytes to search for, and a check of what stands there. */
 export type EmbeddedFormat = {
@@ -111,6 +120,14 @@ export const embeddedFormats: EmbeddedFormat[] = [
     isStream: true,
   },
   { name: 'cab', pattern: bytes('MSCF\x00\x00\x00\x00'), patternAt: 0, isPlausible: isCab, isCertain: false },
+  { name: 'cab', pattern: bytes('MSCF'), patternAt: 0, isPlausible: isOddCab, isCertain: true },
+  ...['-lh', '-lz', '-pm'].map((mark) => ({
+    name: 'lzh',
+    pattern: bytes(mark),
+    patternAt: 2,
+    isPlausible: isLzh,
+    isCertain: true,
+  })),
   { name: 'tar', pattern: bytes('ustar'), patternAt: 257, isPlausible: isTar, isCertain: true },
   { name: 'ar', pattern: bytes('!<arch>\n'), patternAt: 0, isPlausible: isAr, isCertain: false },
   {
