@@ -6,27 +6,12 @@ import { after, describe, test } from 'node:test'
 import { deflateSync } from 'node:zlib'
 import { canHoldContent } from '../../../src/domain/content/container.ts'
 import { pdfReader } from '../../../src/engines/unpack/child/readers/pdf.ts'
+import { writePdf } from './pdf-writer.ts'
 import { hasMember, lacks, run, tryReader } from './read-with.ts'
 import { fuzzReader } from './reader-support.ts'
 
 const payload = Buffer.from('The content of an attachment, long enough for several rows. '.repeat(16))
 const columns = payload.length / 4
-
-type Stream = { dictionary: string; data: Buffer; length?: string; beforeEnd?: string }
-
-/** A PDF with an attachment as its fifth object and other objects from the sixth on. */
-function writePdf({ dictionary, data, length, beforeEnd = '\n' }: Stream, ...more: string[]): Buffer {
-  const objects = [
-    '<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a) 4 0 R] >> >> >>',
-    '<< /Type /Pages /Kids [3 0 R] /Count 1 >>',
-    '<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] >>',
-    '<< /Type /Filespec /F (a) /EF << /F 5 0 R >> >>',
-    `<< /Type /EmbeddedFile ${dictionary} /Length ${length ?? data.length} >>\nstream\n${data.toString('latin1')}${beforeEnd}endstream`,
-    ...more,
-  ]
-  const body = objects.map((object, n) => `${n + 1} 0 obj\n${object}\nendobj\n`).join('')
-  return Buffer.from(`%PDF-1.7\n${body}trailer\n<< /Size 9 /Root 1 0 R >>\nstartxref\n0\n%%EOF\n`, 'latin1')
-}
 
 const flate = { dictionary: '/Filter /FlateDecode', data: deflateSync(payload) }
 const hexDigits = Buffer.from(`${payload.toString('hex')}>`)

@@ -30,7 +30,9 @@ const maxReadings = 4
 
 /** The lists of filters that a stream may have: several where a key or an object is there more than once. */
 export async function listFilterChains(dictionary: Dictionary, objects: Objects): Promise<Filter[][]> {
-  const filters = await resolveAll(dictionary, ['Filter'], objects)
+  const named = await resolveAll(dictionary, ['Filter'], objects)
+  // Poppler reads the short name of the key, too, which otherwise names a file outside of the PDF.
+  const filters = named.every((filter) => filter === null) ? await resolveAll(dictionary, ['F'], objects) : named
   const parameters = await resolveAll(dictionary, ['DecodeParms', 'DP', 'DecodeParams'], objects)
   const chains: Filter[][] = []
   for (const filter of filters) {
@@ -49,7 +51,7 @@ async function resolveAll(dictionary: Dictionary, keys: string[], objects: Objec
 }
 
 async function toChain(filter: PdfValue, parameter: PdfValue, objects: Objects): Promise<Filter[]> {
-  const names = Array.isArray(filter) ? filter : filter === null ? [] : [filter]
+  const names = Array.isArray(filter) ? filter : typeof filter === 'string' ? [filter] : []
   const list = Array.isArray(parameter) ? parameter : [parameter]
   const chain: Filter[] = []
   for (const [n, item] of names.slice(0, maxFilters).entries()) {

@@ -8,6 +8,8 @@ export type PdfStream = {
   generation: number
   /** Undefined where the bytes before the stream cannot be read as a dictionary. */
   dictionary: Dictionary | undefined
+  /** Only a few keys could be read, because the dictionary is damaged. */
+  isDamaged?: boolean
   /** The bytes of the dictionary, one character each. */
   text: string
   /** Every program takes what is before the dictionary for the beginning of this object, and of no other. */
@@ -41,7 +43,7 @@ export function* findStreams(source: Source, from: number): Generator<PdfStream>
       continue
     }
     const start = at + (lineEnd[0]?.length ?? streamMark.length)
-    const head = readDictionaryBefore(source, at)
+    const head = readDictionaryBefore(source, at) ?? readDamagedHead(source, at)
     // The word may also be part of a text.
     if (head === undefined && !/>>\s*$/.test(source.read(Math.max(0, at - 64), at).toString('latin1'))) {
       at = source.find(streamMark, at + streamMark.length)
@@ -66,7 +68,7 @@ export function* findStreams(source: Source, from: number): Generator<PdfStream>
 const plainHead = /(?:endobj[ \t]*|[\r\n]%[^\r\n]*)[\r\n]\s*\d+ \d+ obj\s*$/
 const maxHeadBytes = 64
 
-type Head = Pick<PdfStream, 'object' | 'generation' | 'dictionary' | 'text' | 'hasPlainHead'>
+type Head = Pick<PdfStream, 'object' | 'generation' | 'dictionary' | 'text' | 'hasPlainHead' | 'isDamaged'>
 
 function readDictionaryBefore(source: Source, end: number): Head | undefined {
   return readDictionaryWithin(source, end, shortBytes) ?? readDictionaryWithin(source, end, maxDictionaryBytes)
@@ -95,6 +97,26 @@ function readDictionaryWithin(source: Source, end: number, bytes: number): Head 
   return undefined
 }
 
+const keys = ['Type', 'Filter', 'F', 'DecodeParms', 'DP', 'Length']
+
+/** Programs read the keys of a dictionary that is damaged elsewhere: the last one of an object that has not ended. */
+function readDamagedHead(source: Source, end: number): Head | undefined {
+  const before = source.read(Math.max(0, end - shortBytes), end).toString('latin1')
+  const wordAt = before.lastIndexOf('obj')
+  const [, object, generation] = /(\d{1,10})\s+(\d{1,10})\s+$/.exec(before.slice(0, Math.max(0, wordAt))) ?? []
+  const text = before.slice(wordAt + 'obj'.length)
+  if (object === undefined || !text.includes('<<') || !/[\s>]$/.test(text) || text.includes('endstream'))
+    return undefined
+  const dictionary: Dictionary = new Map()
+  for (const key of keys) {
+    const found = new RegExp(`/${key}(?![\\w#.-])`).exec(text)
+    const value = found === null ? undefined : parseValue(text, found.index + found[0].length)?.value
+    if (value !== undefined) dictionary.set(key, [value])
+  }
+  const numbers = { object: Number(object), generation: Number(generation) }
+  return { ...numbers, dictionary, text, hasPlainHead: false, isDamaged: true }
+}
+
 const maxObjects = 200_000
 const maxDefinitions = 4
 const maxSteps = 8
@@ -113,6 +135,11 @@ export function openObjects(source: Source, listPacked: () => Promise<Map<number
   }
 
   return {
+    /** The objects in object streams, by number. */
+    async listPacked(): Promise<Map<number, PdfValue[]>> {
+      packed ??= await listPacked()
+      return packed
+    },
     /** The values that a value may stand for: more than one where an object is defined several times. */
     async resolve(value: PdfValue, steps = 0): Promise<PdfValue[]> {
       if (!isReference(value)) return [value]
@@ -128,7 +155,7 @@ export function openObjects(source: Source, listPacked: () => Promise<Map<number
 
 export type Objects = ReturnType<typeof openObjects>
 
-function readValueAt(source: Source, at: number): PdfValue {
+export function readValueAt(source: Source, at: number): PdfValue {
   for (const bytes of [512, maxDictionaryBytes]) {
     const parsed = parseValue(source.read(at, at + bytes).toString('latin1'), 0)
     if (parsed !== undefined && parsed.end < bytes) return parsed.value

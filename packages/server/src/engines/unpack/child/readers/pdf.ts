@@ -4,6 +4,7 @@ import { hasPdfObject, pdfMark } from '../../../../domain/content/document-forma
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import type { Members, Range, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
+import { listAttachments } from './pdf-attachments.ts'
 import { decodeStream, type Filter, isPictureFilter, listFilterChains, openStreamBytes } from './pdf-decode.ts'
 import { type Decryption, openDecryption } from './pdf-encryption.ts'
 import type { Bytes, Damage } from './pdf-filters.ts'
@@ -35,6 +36,8 @@ type Job = {
   members: Members
   objects: Objects
   decryption: Decryption | undefined
+  /** The numbers of the objects that are attachments, once they are needed. */
+  attachments?: Set<number>
   /** ClamAV takes content for a PDF that begins with the header. */
   beginsWithHeader: boolean
 }
@@ -121,11 +124,15 @@ function getFileId(trailers: Dictionary[]): Buffer {
 async function giveStream(job: Job, stream: PdfStream): Promise<Doubt[]> {
   const { dictionary } = stream
   if (dictionary === undefined) return giveUnknown(job, stream)
+  if (stream.isDamaged) await giveUnknown(job, stream)
   const type = getValue(dictionary, 'Type')
   if (type === 'XRef') return []
   const chains = await listFilterChains(dictionary, job.objects)
   const isEmbedded = (dictionary.get('Type') ?? []).includes('EmbeddedFile')
   const doubts: Doubt[] = []
+  if (chains.some((chain) => chain.some(isPictureFilter)) && (isEmbedded || (await isAttachment(job, stream)))) {
+    doubts.push('UnsupportedContainer')
+  }
   for (const stop of await listEnds(job, stream, dictionary)) {
     for (const chain of chains) {
       if (!isEmbedded && chain.length === 1 && isPictureFilter(chain[0])) continue
@@ -140,6 +147,12 @@ async function giveStream(job: Job, stream: PdfStream): Promise<Doubt[]> {
     }
   }
   return doubts
+}
+
+/** Whether a stream is an attachment: some programs decode one with the filters of pictures to the bytes of a file. */
+async function isAttachment(job: Job, { object }: PdfStream): Promise<boolean> {
+  job.attachments ??= await listAttachments(job.source, job.objects)
+  return object === 0 ? job.attachments.size > 0 : job.attachments.has(object)
 }
 
 /** A stream without a readable dictionary is given packed, and unpacked if it can be. */
