@@ -45,6 +45,12 @@ describe('base64 in text is given', () => {
   }
 })
 
+test('base64 behind a few control characters is given', async () => {
+  for (const content of [`a \x02 text\n${lines}\n`, `<a>\n<b\x7f\x01>${lines}</b></a>`, `${text}\x03\n"${whole}"\n`]) {
+    assert.ok(hasMember((await tryReader(base64TextReader, content)).given, payload))
+  }
+})
+
 test('a container over several lines is given whole, and not its first lines alone', async () => {
   const container = gzipSync(randomBytes(900))
   const encoded = container.toString('base64')

@@ -41,6 +41,12 @@ test('several parts are given each alone and as one file', async () => {
   )
 })
 
+test('a part with one damaged byte of its mark is a doubt: The Unarchiver reads on', async () => {
+  const damaged = gzipSync(payload).fill(0xa5, 0, 1)
+  const { doubts } = await readWith(gzipReader, Buffer.concat([gzipSync(text), damaged]))
+  assert.deepEqual(doubts, ['UnsupportedContainer'])
+})
+
 test('many parts are given as one file', async () => {
   const { given, doubts } = await readWith(gzipReader, Buffer.concat(Array(100).fill(gzipSync(text))))
   assert.deepEqual(doubts, [])

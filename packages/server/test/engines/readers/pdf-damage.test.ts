@@ -57,3 +57,9 @@ describe('an attachment whose dictionary is damaged is given', () => {
     })
   }
 })
+
+test('an attachment in digits is not taken for seen by ClamAV, which stops at line ends', async () => {
+  const data = Buffer.from(digits.data.toString().replace(/.{18}/g, '$&\n'))
+  const { given } = await tryReader(pdfReader, writePdf({ ...digits, data }))
+  assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(payload) && !isSeen))
+})

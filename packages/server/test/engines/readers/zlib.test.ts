@@ -23,6 +23,13 @@ test('text that begins like a stream is none', async () => {
   assert.deepEqual([accounted, doubts], [[], []])
 })
 
+test('a stream with a wrong checksum is given, and a doubt', async () => {
+  const stream = Buffer.concat([deflateSync(payload).subarray(0, -4), Buffer.from('none')])
+  const { given, doubts } = await readWith(zlibReader, stream)
+  assert.ok(given.some(({ bytes }) => bytes.equals(payload)))
+  assert.deepEqual(doubts, ['UnsupportedContainer'])
+})
+
 test('a stream that is cut leaves a doubt', async () => {
   const stream = deflateSync(randomBytes(5000))
   assert.deepEqual((await readWith(zlibReader, stream.subarray(0, 3000))).doubts, ['UnsupportedContainer'])

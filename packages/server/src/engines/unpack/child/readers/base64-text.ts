@@ -8,12 +8,15 @@ import { listBase32 } from './base32-runs.ts'
 import { listShortLineRuns } from './base64-lines.ts'
 import { type Base64Run, listBase64Runs } from './base64-runs.ts'
 import { accountForText, findControl, findTextEnd } from './text-end.ts'
-import { hasControls } from './text-lines.ts'
+import { countControls } from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
 /** Text that carries bytes behind it may be short. */
 const firstBytes = 32
+/** Control characters that are damage: programs that decode base64 pass over them. */
+const maxControls = 2
 const headBytes = 65_536
+const maxControlsOfHead = 16
 /** Runs that are members of their own. Ordinary files have fewer; the decoded bytes of all others are one member. */
 const maxRuns = 1000
 const maxKeyChars = 65_536
@@ -23,7 +26,8 @@ export const base64TextReader: Reader = {
   name: 'base64 and base32 in text',
   recognizes: (source) => {
     const head = source.read(0, headBytes)
-    if (hasControls(head.subarray(0, firstBytes)) || otherText.test(head.toString('latin1', 0, 16))) return false
+    const isText = countControls(head.subarray(0, firstBytes)) <= maxControls
+    if (!isText || otherText.test(head.toString('latin1', 0, 16))) return false
     return !isMailHead(head)
   },
   read: async (source, members) => readBase64Text(source, members),
@@ -34,8 +38,9 @@ const otherText = /^(?:%PDF-|\{\\rt)/
 
 async function readBase64Text(source: Source, members: Members): Promise<Reading> {
   const textEnd = findTextEnd(source)
+  const isDamagedText = countControls(source.read(0, headBytes)) <= maxControlsOfHead
   // Programs decode a damaged line up to the damage.
-  const end = findControl(source, textEnd)
+  const end = isDamagedText ? source.bytes : findControl(source, textEnd)
   let count = 0
   for (const reading of listReadings(source, end)) {
     if (++count > maxRuns) {

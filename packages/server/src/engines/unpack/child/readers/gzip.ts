@@ -31,6 +31,10 @@ export const gzipReader: Reader = {
 
 const hasMark = (head: Buffer) => head.length > 2 && marks.includes(head.readUInt16BE(0)) && head[2] === deflateMethod
 
+/** Whether one of the two bytes is another one. The Unarchiver does not compare them behind the first part. */
+const hasDamagedMark = ([first, second, method, flags = 0xff]: Buffer) =>
+  (first === 0x1f) !== (second === 0x8b) && method === deflateMethod && flags < 0x20
+
 type Part = { dataAt: number; name: string; fields: Range[]; isPlain: boolean }
 
 async function readGzip(source: Source, members: Members): Promise<Reading> {
@@ -66,6 +70,7 @@ async function readGzip(source: Source, members: Members): Promise<Reading> {
   await giveJoined()
   const following = findContainerFormat(source.read(at, at + headBytes))
   if (otherStreams.has(following?.name ?? '')) doubts.add('UnsupportedContainer')
+  if (parts.length > 0 && hasDamagedMark(source.read(at, at + headerBytes))) doubts.add('UnsupportedContainer')
   // A damaged header at the start.
   if (parts.length === 0) doubts.add('UnsupportedContainer')
   return { accounted, doubts: [...doubts] }

@@ -188,9 +188,8 @@ async function listEnds({ source, objects }: Job, stream: PdfStream, dictionary:
 
 /** A dictionary without strings, comments and inner dictionaries before its filter: in others ClamAV may miss a key. */
 const plainText = /^<<[^<>()%#]*\/Filter[^<>()%#]*(?:>>|\/[^<>()%#]*<<)/
-const plainFilters = ['FlateDecode', 'ASCIIHexDecode', 'ASCII85Decode', 'LZWDecode']
 
-/** Whether ClamAV decodes the stream to the same bytes. */
+/** Whether ClamAV decodes the stream to the same bytes. In digits it passes over other blanks than programs do. */
 function isPlain(
   { source, beginsWithHeader, decryption }: Job,
   { dictionary, text, hasPlainHead, start, end }: PdfStream,
@@ -202,7 +201,7 @@ function isPlain(
   if (chain.length === 0) return !dictionary.has('Filter')
   const hasPlainText = plainText.test(text) && !/\/(?:DecodeParms|DecodeParams|DP|F|Crypt)\b/.test(text)
   const isDirect = /\/Filter\s*(?:\/|\[\s*\/[^\]]*\])/.test(text) && !/\/Filter\s*\[[^\]]*\bR\b/.test(text)
-  return hasPlainText && isDirect && chain.length === 1 && plainFilters.includes(chain[0]?.name ?? '')
+  return hasPlainText && isDirect && chain.length === 1 && chain[0]?.name === 'FlateDecode'
 }
 
 type Options = {
