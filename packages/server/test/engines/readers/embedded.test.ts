@@ -149,6 +149,23 @@ test('a cpio of which 7-Zip does not read a field is a doubt: GNU cpio takes the
   assert.deepEqual((await read(Buffer.concat([text, cpio]), failing)).doubts, ['UnsupportedContainer'])
 })
 
+test('a tar without a signature is read at any place', async () => {
+  const tar = Buffer.concat([newTar(['a']).fill(0, 257, 265), Buffer.alloc(1024)])
+  const sum = tar.subarray(0, 512).reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0)
+  tar.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
+  for (const before of [
+    Buffer.from('7 bytes'),
+    Buffer.alloc(200 * 512, 'text\n'),
+    Buffer.alloc(2 ** 20 - 130, 'text\n'),
+  ]) {
+    const { given } = await read(Buffer.concat([before, tar]))
+    assert.ok(
+      given.some(({ bytes }) => bytes.equals(member)),
+      String(before.length),
+    )
+  }
+})
+
 describe('archives whose heads only some programs take for such', () => {
   const failing: Partial<Reading> = { accounted: [], doubts: ['UnsupportedContainer'] }
   const lha = (level: number, fields: string, method = '-lh0-') =>

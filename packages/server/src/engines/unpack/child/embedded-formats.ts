@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { listContainerFormats } from '../../../domain/content/container-formats.ts'
 import { headBytes } from '../../../domain/content/content.ts'
+import { hasTarChecksum, tarBlockBytes } from '../../../domain/content/tar-header.ts'
 import {
   cpioEnd,
   isBinaryCpio,
@@ -15,7 +16,8 @@ import {
 /** A container format that may begin anywhere in content: the bytes to search for, and a check of what stands there. */
 export type EmbeddedFormat = {
   name: string
-  pattern: Buffer
+  /** Bytes, or a global expression without fixed bytes, of which no match is longer than `longestMatch`. */
+  pattern: Buffer | RegExp
   /** The distance from the start of the container to the pattern. */
   patternAt: number
   /** Whether a container begins with this head, of at least 64 bytes where the content is long enough. */
@@ -30,6 +32,8 @@ export type EmbeddedFormat = {
   /** The format is searched only in content that has these bytes somewhere, because its pattern is short. */
   needs?: Buffer
 }
+
+export const longestMatch = 64
 
 const bytes = (text: string) => Buffer.from(text, 'latin1')
 
@@ -62,14 +66,11 @@ function isCab(head: Buffer): boolean {
   return isVersion && head.readUInt32LE(16) < head.readUInt32LE(8) && head.readUInt16LE(28) > 0
 }
 
-/** The checksum of a tar header is the sum of its bytes, with blanks in its own place. */
-function isTar(head: Buffer): boolean {
-  if (head.length < 512) return false
-  const stated = Number.parseInt(head.toString('latin1', 148, 156).replaceAll(/[\0 ]/g, ''), 8)
-  let sum = 8 * 0x20
-  for (let at = 0; at < 512; at++) if (at < 148 || at >= 156) sum += head[at] ?? 0
-  return sum === stated
-}
+const isTar = (head: Buffer) => hasTarChecksum(head.subarray(0, tarBlockBytes))
+
+/** The end of a field, size, time and checksum of a tar header as programs write them; a file of 128 MB is the largest. */
+const tarFields = /[\0 ]00[0-7]{9}[\0 ][0-7]{11}[\0 ][0-7]{6}\0 /g
+const tarFieldsAt = 123
 
 const isAr = (head: Buffer) => head.length >= 68 && head.toString('latin1', 66, 68) === '`\n'
 
@@ -129,6 +130,8 @@ export const embeddedFormats: EmbeddedFormat[] = [
     isCertain: true,
   })),
   { name: 'tar', pattern: bytes('ustar'), patternAt: 257, isPlausible: isTar, isCertain: true },
+  // GNU tar and cpio find a header without a signature behind any bytes.
+  { name: 'old tar', pattern: tarFields, patternAt: tarFieldsAt, isPlausible: isTar, isCertain: true },
   { name: 'ar', pattern: bytes('!<arch>\n'), patternAt: 0, isPlausible: isAr, isCertain: false },
   {
     name: 'nsis',

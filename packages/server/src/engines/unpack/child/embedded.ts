@@ -1,6 +1,6 @@
 import type { Doubt } from '../../../domain/ports/engines.ts'
 import type { ReadFrom } from './embedded-archives.ts'
-import { type EmbeddedFormat, embeddedFormats } from './embedded-formats.ts'
+import { type EmbeddedFormat, embeddedFormats, longestMatch } from './embedded-formats.ts'
 import type { Range, Reading } from './reader.ts'
 import { cutSource, type Source } from './source.ts'
 
@@ -67,6 +67,21 @@ function* findCandidates(source: Source, getStart: () => number): Generator<Cand
 
 /** The next start of the format at `from` or later; Infinity when there is none. */
 function findNext(source: Source, { pattern, patternAt }: EmbeddedFormat, from: number): number {
-  const found = source.find(pattern, from + patternAt)
+  const found = Buffer.isBuffer(pattern)
+    ? source.find(pattern, from + patternAt)
+    : findMatch(source, pattern, from + patternAt)
   return found === -1 ? Infinity : found - patternAt
+}
+
+const pieceBytes = 2 ** 20
+
+/** The position of the first match of a global expression at `from` or later, or -1. */
+function findMatch(source: Source, expression: RegExp, from: number): number {
+  for (let at = from; at < source.bytes; at += pieceBytes) {
+    const text = source.read(at, at + pieceBytes + longestMatch).toString('latin1')
+    expression.lastIndex = 0
+    const match = expression.exec(text)
+    if (match !== null) return at + match.index
+  }
+  return -1
 }
