@@ -62,6 +62,16 @@ describe('text without encoded data', () => {
   for (const [name, text] of Object.entries(texts)) test(name, () => assert.ok(!hasEncoded(Buffer.from(text))))
 })
 
+test('a web page with uuencode or BinHex may hold encoded data, in one piece and in several', async () => {
+  const page = Buffer.from(`<html><pre>\n${prose}begin 644 a.com\n#0V%T\n\`\nend\n</pre></html>`)
+  assert.equal(await mayHoldEncoded({ whole: page } as Content), true)
+  const binHex = Buffer.from(`<html><pre>\n  :${'$f*TEQKPH#'.repeat(4)}:\n`)
+  assert.equal(await mayHoldEncoded({ whole: binHex } as Content), true)
+  assert.equal(await mayHoldEncoded({ whole: Buffer.from(`<html>${prose}`) } as Content), false)
+  const search = newEncodedSearch()
+  assert.deepEqual([page.subarray(0, 500), page.subarray(500)].map(search.take), [false, true])
+})
+
 test('encoded data is found wherever pieces end', () => {
   for (const text of [data, toLines(20), toLines(1), hex, toLines(16, hex)]) {
     const whole = Buffer.from(`${prose}${text}\n${prose}`)

@@ -48,7 +48,15 @@ function isMixedPage(head: Buffer): boolean {
   // Text has no control characters but those of lines and tabs.
   if (head.subarray(0, firstBytes).some((byte) => byte < 9)) return false
   if (head.length < headBytes && !head.includes(0)) return false
-  return /<[!a-z]/i.test(head.toString('latin1', 0, pageBytes))
+  return isPage(head)
+}
+
+const tagStart = 0x3c
+
+/** Whether ClamAV may take text with this head for a web page. */
+export function isPage(head: Buffer): boolean {
+  const start = head.subarray(0, pageBytes)
+  return start.includes(tagStart) && /<[!a-z]/i.test(start.toString('latin1'))
 }
 
 /** Compares only the starts that have the first byte of the content, so that most content costs one look-up. */

@@ -10,6 +10,7 @@ import {
   sign,
 } from './base64-text.ts'
 import type { Content } from './content.ts'
+import { isPage } from './document-formats.ts'
 import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
 import { hasNumberList } from './number-list.ts'
 import { hasUnifiedDiff, isPatchLine, mayBeginPatch } from './patch-lines.ts'
@@ -32,7 +33,7 @@ export function mayHoldEncoded(content: Content): boolean | Promise<boolean> {
   const { whole, mayHoldEncoded: known } = content
   if (known !== undefined) return known
   if (whole === undefined || whole.length > pieceBytes) return searchPieces(content)
-  return isText(whole) && hasEncoded(whole)
+  return isText(whole) && (hasEncoded(whole) || (isPage(whole) && hasFirstLine(whole)))
 }
 
 async function searchPieces(content: Content): Promise<boolean> {
@@ -52,15 +53,26 @@ async function searchPieces(content: Content): Promise<boolean> {
 /** Searches text that comes in pieces. */
 export function newEncodedSearch() {
   let end: Buffer = Buffer.alloc(0)
+  let isOfPage: boolean | undefined
   return {
     /** Whether this piece, or the end of the one before with its start, has encoded data. */
     take(piece: Uint8Array): boolean {
       const text = Buffer.concat([end, piece])
       end = Buffer.from(text.subarray(-overlapBytes))
-      return hasEncoded(text)
+      isOfPage ??= isPage(text)
+      return hasEncoded(text) || (isOfPage && hasFirstLine(text))
     },
   }
 }
+
+/** The first line of uuencode or BinHex. */
+const firstLine = /[\r\n](?:begin |[ \t]{0,16}:[!-,\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32})/
+
+/**
+ * Whether a line of a web page begins uuencode or BinHex. Signatures of ClamAV mark them in other text, but ClamAV scans
+ * web pages without their line ends.
+ */
+const hasFirstLine = (text: Buffer) => firstLine.test(text.toString('latin1'))
 
 /** Whether content begins like a text. */
 export function isText(head: Uint8Array): boolean {

@@ -39,6 +39,19 @@ test('ClamAV has not seen the members of a zip with zip64 in headers alone, as I
   )
 })
 
+test('a deflated member without a size is given up to the end of its data, as gzip and pigz decode it', async () => {
+  const sizes = Buffer.alloc(8)
+  const zip = newZip([{ data: other, method: 8 }])
+  sizes.copy(zip, 18)
+  const entryAt = zip.indexOf('PK\x01\x02', 0, 'latin1')
+  const withoutSizes = Buffer.from(zip)
+  sizes.copy(withoutSizes, entryAt + 20)
+  for (const content of [withoutSizes, Buffer.concat([zip.subarray(0, entryAt), newZip([{}])])]) {
+    const { given } = await read(content)
+    assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(other) && !isSeen))
+  }
+})
+
 describe('each reading is given', () => {
   const forms: [name: string, zip: Buffer][] = [
     ['two zips, one behind the other', Buffer.concat([newZip([{}]), hidden])],

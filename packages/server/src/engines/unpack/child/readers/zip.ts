@@ -176,16 +176,30 @@ function accountHeader(zip: Zip, local: LocalEntry) {
 /** Gives the member as the directory describes it, and as its own header does where that is different. */
 async function giveBoth(zip: Zip, entry: DirectoryEntry, local: LocalEntry) {
   const end = await giveMember(zip, entry, local.dataAt, entry.packedBytes)
+  if (entry.packedBytes === 0 && hidesData(zip, local)) {
+    const rest = zip.source.bytes - local.dataAt
+    await giveMember(zip, local, local.dataAt, rest, { isSizeUnknown: true })
+  }
   if (local.hasDescriptor) accountDescriptor(zip, end)
   const differs = local.method !== entry.method || local.packedBytes !== entry.packedBytes
   const isUnknown = local.hasDescriptor && local.packedBytes === 0
   if (differs && !isUnknown) await giveMember(zip, local, local.dataAt, local.packedBytes)
 }
 
+/** Whether a deflated member has data but no size: gzip and pigz decode what follows the first header. */
+function hidesData({ source }: Zip, { method, packedBytes, dataAt }: LocalEntry): boolean {
+  return (
+    method === 8 &&
+    packedBytes === 0 &&
+    dataAt < source.bytes &&
+    source.read(dataAt, dataAt + 2).toString('latin1') !== 'PK'
+  )
+}
+
 /** Gives a member that no directory names, for programs that read the headers in a stream. */
 async function giveStray(zip: Zip, local: LocalEntry) {
   if (isEncrypted(local)) zip.doubts.add('EncryptedContent')
-  const isUnknown = local.hasDescriptor && local.packedBytes === 0
+  const isUnknown = (local.hasDescriptor && local.packedBytes === 0) || hidesData(zip, local)
   accountHeader(zip, local)
   // A stored member of unknown size ends where a descriptor is: programs guess, so the rest is given whole.
   const packedBytes = isUnknown ? zip.source.bytes - local.dataAt : local.packedBytes
@@ -238,7 +252,7 @@ async function giveMember(
   zip.given.add(key)
   if (!isSizeUnknown) zip.accounted.push({ start: dataAt, end })
   if (isEncrypted(entry) || (packedBytes === 0 && entry.unpackedBytes === 0)) return end
-  const isSeen = zip.isPlain && clamAvMethods.has(entry.method)
+  const isSeen = zip.isPlain && !isSizeUnknown && clamAvMethods.has(entry.method)
   const input = source.pieces(dataAt, end)
   if (entry.method === 0) {
     await members.give({ path: entry.path, pieces: input, isSeen })
