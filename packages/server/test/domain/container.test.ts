@@ -47,6 +47,7 @@ test('a web page is searched when bytes that no text has stand in it, or when it
   )
   assert.equal(canHoldContent(page), false)
   assert.equal(canHoldContent(Buffer.concat([page, Buffer.from([0x1f, 0x8b, 8, 0])])), true)
+  assert.equal(canHoldContent(Buffer.from('<html>\nBZh91AY&SY\0\0\0')), true)
   assert.equal(canHoldContent(Buffer.concat([page, Buffer.alloc(headBytes, 'a')]).subarray(0, headBytes)), true)
 })
 

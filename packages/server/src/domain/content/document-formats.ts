@@ -45,19 +45,22 @@ const firstBytes = 64
  * it does not search them for containers. The bytes behind the head of a long page are unknown.
  */
 function isMixedPage(head: Buffer): boolean {
+  const at = findTag(head)
   // Text has no control characters but those of lines and tabs.
-  if (head.subarray(0, firstBytes).some((byte) => byte < 9)) return false
-  if (head.length < headBytes && !head.includes(0)) return false
-  return isPage(head)
+  if (at === -1 || head.subarray(0, Math.min(at, firstBytes)).some((byte) => byte < 9)) return false
+  return head.length >= headBytes || head.includes(0)
 }
 
 const tagStart = 0x3c
 
-/** Whether ClamAV may take text with this head for a web page. */
-export function isPage(head: Buffer): boolean {
+/** The position of the first tag that ClamAV looks at, or -1. */
+function findTag(head: Buffer): number {
   const start = head.subarray(0, pageBytes)
-  return start.includes(tagStart) && /<[!a-z]/i.test(start.toString('latin1'))
+  return start.includes(tagStart) ? start.toString('latin1').search(/<[!a-z]/i) : -1
 }
+
+/** Whether ClamAV may take text with this head for a web page. */
+export const isPage = (head: Buffer): boolean => findTag(head) !== -1
 
 /** Compares only the starts that have the first byte of the content, so that most content costs one look-up. */
 function isTextDocument(head: Buffer): boolean {

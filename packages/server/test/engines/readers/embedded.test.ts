@@ -166,6 +166,16 @@ test('a tar without a signature is read at any place', async () => {
   }
 })
 
+test('a container in a PDF that is no part of it is read', async () => {
+  const object = '7 0 obj\n<< /A 1 >>\nendobj\n'
+  for (const behind of ['', `${object}%%EOF\n`]) {
+    const { given } = await read(
+      Buffer.concat([Buffer.from(`%PDF-1.4\n${object}`), newTar(['a']), Buffer.from(behind)]),
+    )
+    assert.ok(given.some(({ bytes }) => bytes.equals(member)))
+  }
+})
+
 describe('archives whose heads only some programs take for such', () => {
   const failing: Partial<Reading> = { accounted: [], doubts: ['UnsupportedContainer'] }
   const lha = (level: number, fields: string, method = '-lh0-') =>

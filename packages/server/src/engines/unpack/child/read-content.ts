@@ -4,7 +4,7 @@ import type { Doubt } from '../../../domain/ports/engines.ts'
 import { readEmbedded } from './embedded.ts'
 import { findGaps, isPadding, type Members, type Range, type Reading } from './reader.ts'
 import { readers } from './readers.ts'
-import type { Source } from './source.ts'
+import { cutSource, type Source } from './source.ts'
 
 /** Reads content with 7-Zip, of the format that 7-Zip calls `type`. */
 type ReadWithSevenZip = (source: Source, type: string) => Promise<Reading>
@@ -16,15 +16,16 @@ type ReadWithSevenZip = (source: Source, type: string) => Promise<Reading>
  */
 export async function readContent(source: Source, members: Members, readWithSevenZip: ReadWithSevenZip) {
   const readings = await readStart(source, members, readWithSevenZip)
-  if (readings.length === 0) {
-    readings.push(
-      await readEmbedded(source, async (cut) => {
-        const counted = countUnseen(members)
-        const cutReadings = await readStart(cut, counted.members, readWithSevenZip)
-        const bytesOfSevenZip = cutReadings.reduce((sum, reading) => sum + (reading.givenBytes ?? 0), 0)
-        return { ...merge(cutReadings), givenBytes: counted.getBytes() + bytesOfSevenZip }
-      }),
-    )
+  const readCut = async (cut: Source) => {
+    const counted = countUnseen(members)
+    const cutReadings = await readStart(cut, counted.members, readWithSevenZip)
+    const bytesOfSevenZip = cutReadings.reduce((sum, reading) => sum + (reading.givenBytes ?? 0), 0)
+    return { ...merge(cutReadings), givenBytes: counted.getBytes() + bytesOfSevenZip }
+  }
+  if (readings.length === 0) readings.push(await readEmbedded(source, readCut))
+  for (const { start, end } of readings.flatMap(({ searched = [] }) => searched)) {
+    const { doubts } = await readEmbedded(cutSource(source, start, end), readCut)
+    readings.push({ accounted: [], doubts })
   }
   const { accounted, doubts } = merge(readings)
   if (accounted.length > 0) await giveGaps(source, members, accounted)

@@ -22,6 +22,8 @@ export type Reading = {
    * their own, unless they are zero.
    */
   accounted: Range[]
+  /** Ranges of these in which nothing but text is expected: they are searched for containers. */
+  searched?: Range[]
   /** Reasons why some program may extract content that was not given. */
   doubts: Doubt[]
   /** The reader leaves some members to 7-Zip, which reads the whole content after it. */

@@ -2,7 +2,7 @@ import { findContainerFormat } from '../../../../domain/content/container-format
 import { headBytes } from '../../../../domain/content/content.ts'
 import { hasPdfObject, pdfMark } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Range, Reader, Reading } from '../reader.ts'
+import { findGaps, type Members, type Range, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { listAttachments } from './pdf-attachments.ts'
 import { decodeStream, type Filter, isPictureFilter, listFilterChains, openStreamBytes } from './pdf-decode.ts'
@@ -60,13 +60,30 @@ async function readPdf(source: Source, members: Members): Promise<Reading> {
   }
   const job: Job = { source, members, objects, decryption, beginsWithHeader: foundAt === 0 }
   const doubts = new Set<Doubt>()
-  let hasStreams = false
+  const streams: Range[] = []
   for (const stream of findStreams(source, headerAt)) {
-    hasStreams = true
+    streams.push({ start: stream.start, end: stream.end })
     for (const doubt of await giveStream(job, stream)) doubts.add(doubt)
   }
-  if (!hasStreams && source.find(objectMark, headerAt) === -1) return { accounted: [], doubts: [] }
-  return { accounted: [findBody(source, headerAt)], doubts: [...doubts] }
+  if (streams.length === 0 && source.find(objectMark, headerAt) === -1) return { accounted: [], doubts: [] }
+  const body = findBody(source, headerAt)
+  return { accounted: [body], searched: listMixedGaps(source, streams, body), doubts: [...doubts] }
+}
+
+/** Behind so many, everything is searched at once. */
+const maxGaps = 1000
+const minGapBytes = 64
+
+/** The ranges between streams that have bytes which no text has: strings, or content that is no part of the PDF. */
+function listMixedGaps(source: Source, streams: Range[], body: Range): Range[] {
+  const outside = [{ start: 0, end: body.start }, ...streams]
+  const gaps = findGaps(outside, body.end).filter(({ start, end }) => {
+    if (end - start < minGapBytes) return false
+    for (const piece of source.pieces(start, end)) if (piece.some((byte) => byte < 9)) return true
+    return false
+  })
+  const next = gaps[maxGaps]
+  return next === undefined ? gaps : [...gaps.slice(0, maxGaps), { start: next.start, end: body.end }]
 }
 
 const objectMark = Buffer.from(' obj')
