@@ -221,7 +221,10 @@ test('content is marked for a search where a file may hide further in or in a te
       ]),
     },
     Lha: { 'archive behind a text': `${prose(300)}\x1b\xd5-lh0-D\0\0\0D\0\0\0\0\0\0\0 \x01\x05p.comabM\0\0` },
-    Tar: { 'header without a signature': `${prose(300)}00000000104\x0014627502500\x00007752\0 0` },
+    Tar: {
+      'header without a signature': `${prose(300)}00000000104\x0014627502500\x00007752\0 0`,
+      'header of cpio': `${prose(300)}00000000104\x0014627502500\x000007754\x000`,
+    },
     Phar: { picture: Buffer.from('\xff\xd8\xff __HALT_COMPILER(); ?>\n', 'latin1') },
     Text: {
       'shell archive': "sed 's/^X//' > a <<'SHAR_EOF'\nXtext\nSHAR_EOF\n",

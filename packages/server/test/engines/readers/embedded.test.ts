@@ -152,7 +152,11 @@ test('a cpio of which 7-Zip does not read a field is a doubt: GNU cpio takes the
 test('a tar without a signature is read at any place', async () => {
   const tar = Buffer.concat([newTar(['a']).fill(0, 257, 265), Buffer.alloc(1024)])
   const sum = tar.subarray(0, 512).reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0)
-  tar.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
+  for (const end of ['\0 ', ' \0', '\0']) {
+    tar.write(`${sum.toString(8).padStart(8 - end.length, '0')}${end}`, 148, 'latin1')
+    const { given } = await read(Buffer.concat([Buffer.from('7 bytes'), tar]))
+    assert.ok(given.some(({ bytes }) => bytes.equals(member)))
+  }
   for (const before of [
     Buffer.from('7 bytes'),
     Buffer.alloc(200 * 512, 'text\n'),
@@ -174,6 +178,11 @@ test('a container in a PDF that is no part of it is read', async () => {
     )
     assert.ok(given.some(({ bytes }) => bytes.equals(member)))
   }
+})
+
+test('a container in an RTF is read', async () => {
+  const { given } = await read(Buffer.concat([Buffer.from('{\\rtf1 text\n'), newTar(['a']), Buffer.from('}\n')]))
+  assert.ok(given.some(({ bytes }) => bytes.equals(member)))
 })
 
 describe('archives whose heads only some programs take for such', () => {

@@ -68,8 +68,11 @@ function isCab(head: Buffer): boolean {
 
 const isTar = (head: Buffer) => hasTarChecksum(head.subarray(0, tarBlockBytes))
 
+/** The method, the sizes and the level of a header of LHA or PMarc. */
+const lzhFields = /-(?:lh[0-9dx]|lz[45s]|pm[0-2s])-[\s\S]{13}[\0-\x03]/g
+
 /** The end of a field, size, time and checksum of a tar header as programs write them; a file of 128 MB is the largest. */
-const tarFields = /[\0 ]00[0-7]{9}[\0 ][0-7]{11}[\0 ][0-7]{6}\0 /g
+const tarFields = /[\0 ]00[0-7]{9}[\0 ][0-7]{11}[\0 ][0-7]{6}(?:\0 | \0|[0-7]\0)/g
 const tarFieldsAt = 123
 
 const isAr = (head: Buffer) => head.length >= 68 && head.toString('latin1', 66, 68) === '`\n'
@@ -122,13 +125,7 @@ export const embeddedFormats: EmbeddedFormat[] = [
   },
   { name: 'cab', pattern: bytes('MSCF\x00\x00\x00\x00'), patternAt: 0, isPlausible: isCab, isCertain: false },
   { name: 'cab', pattern: bytes('MSCF'), patternAt: 0, isPlausible: isOddCab, isCertain: true },
-  ...['-lh', '-lz', '-pm'].map((mark) => ({
-    name: 'lzh',
-    pattern: bytes(mark),
-    patternAt: 2,
-    isPlausible: isLzh,
-    isCertain: true,
-  })),
+  { name: 'lzh', pattern: lzhFields, patternAt: 2, isPlausible: isLzh, isCertain: true },
   { name: 'tar', pattern: bytes('ustar'), patternAt: 257, isPlausible: isTar, isCertain: true },
   // GNU tar and cpio find a header without a signature behind any bytes.
   { name: 'old tar', pattern: tarFields, patternAt: tarFieldsAt, isPlausible: isTar, isCertain: true },

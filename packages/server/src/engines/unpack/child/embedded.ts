@@ -16,14 +16,19 @@ const minStreamBytes = 1024
 type ReadStart = (source: Source) => Promise<Reading & { givenBytes: number }>
 
 /**
- * Searches content for containers that begin further in, and reads each. Chance may place the signature of a format
- * anywhere: a container that does not open is a doubt only where its head leaves no room for chance.
+ * Searches content for containers that begin further in, or in some ranges, and reads each. Chance may place the
+ * signature of a format anywhere: a container that does not open is a doubt only where its head leaves no room for
+ * chance.
  */
-export async function readEmbedded(source: Source, readStart: ReadStart): Promise<Reading> {
+export async function readEmbedded(
+  source: Source,
+  readStart: ReadStart,
+  ranges: Range[] = [{ start: 1, end: source.bytes }],
+): Promise<Reading> {
   const accounted: Range[] = []
   const doubts = new Set<Doubt>()
   let opened = 0
-  for (const candidate of findCandidates(source, () => accounted.at(-1)?.end ?? 1)) {
+  for (const candidate of findCandidates(source, ranges, () => accounted.at(-1)?.end ?? 0)) {
     if (candidate === 'too many') {
       doubts.add('ScanLimitExceeded')
       break
@@ -48,40 +53,48 @@ export async function readEmbedded(source: Source, readStart: ReadStart): Promis
 type Candidate = { start: number; format: EmbeddedFormat }
 
 /** The places where a container seems to begin, in order. `getStart` tells from where on further ones count. */
-function* findCandidates(source: Source, getStart: () => number): Generator<Candidate | 'too many'> {
-  const searches = embeddedFormats
-    .filter(({ needs }) => needs === undefined || source.find(needs, 0) !== -1)
-    .map((format) => ({ format, at: findNext(source, format, 1) }))
-  for (let checked = 0; checked < maxChecked; checked++) {
-    const from = getStart()
-    for (const search of searches) if (search.at < from) search.at = findNext(source, search.format, from)
-    const next = searches.reduce((first, search) => (search.at < first.at ? search : first))
-    if (next.at === Infinity) return
-    const { at: start, format } = next
-    const read: ReadFrom = (from, until) => source.read(start + from, start + until)
-    if (format.isPlausible(read(0, checkedBytes), read)) yield { start, format }
-    next.at = findNext(source, format, start + 1)
+function* findCandidates(source: Source, ranges: Range[], getStart: () => number): Generator<Candidate | 'too many'> {
+  const formats = embeddedFormats.filter(({ needs }) => needs === undefined || source.find(needs, 0) !== -1)
+  let checked = 0
+  for (const { start: first, end } of ranges) {
+    const searches = formats.map((format) => ({ format, at: findNext(source, format, { start: first, end }) }))
+    for (; ; checked++) {
+      const from = getStart()
+      for (const search of searches) {
+        if (search.at < from) search.at = findNext(source, search.format, { start: from, end })
+      }
+      const next = searches.reduce((first, search) => (search.at < first.at ? search : first))
+      if (next.at === Infinity) break
+      if (checked >= maxChecked) {
+        yield 'too many'
+        return
+      }
+      const { at: start, format } = next
+      const read: ReadFrom = (from, until) => source.read(start + from, start + until)
+      if (format.isPlausible(read(0, checkedBytes), read)) yield { start, format }
+      next.at = findNext(source, format, { start: start + 1, end })
+    }
   }
-  yield 'too many'
 }
 
-/** The next start of the format at `from` or later; Infinity when there is none. */
-function findNext(source: Source, { pattern, patternAt }: EmbeddedFormat, from: number): number {
+/** The next start of the format in a range; Infinity when there is none. */
+function findNext(source: Source, { pattern, patternAt }: EmbeddedFormat, { start, end }: Range): number {
+  const range = { start: start + patternAt, end: Math.min(source.bytes, end + patternAt) }
   const found = Buffer.isBuffer(pattern)
-    ? source.find(pattern, from + patternAt)
-    : findMatch(source, pattern, from + patternAt)
+    ? source.find(pattern, range.start, range.end)
+    : findMatch(source, pattern, range)
   return found === -1 ? Infinity : found - patternAt
 }
 
 const pieceBytes = 2 ** 20
 
-/** The position of the first match of a global expression at `from` or later, or -1. */
-function findMatch(source: Source, expression: RegExp, from: number): number {
-  for (let at = from; at < source.bytes; at += pieceBytes) {
-    const text = source.read(at, at + pieceBytes + longestMatch).toString('latin1')
+/** The position of the first match of a global expression that begins in a range, or -1. */
+function findMatch(source: Source, expression: RegExp, { start, end }: Range): number {
+  for (let at = start; at < end; at += pieceBytes) {
+    const text = source.read(at, Math.min(end, at + pieceBytes) + longestMatch).toString('latin1')
     expression.lastIndex = 0
     const match = expression.exec(text)
-    if (match !== null) return at + match.index
+    if (match !== null) return at + match.index < end ? at + match.index : -1
   }
   return -1
 }

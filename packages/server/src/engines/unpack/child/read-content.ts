@@ -4,7 +4,7 @@ import type { Doubt } from '../../../domain/ports/engines.ts'
 import { readEmbedded } from './embedded.ts'
 import { findGaps, isPadding, type Members, type Range, type Reading } from './reader.ts'
 import { readers } from './readers.ts'
-import { cutSource, type Source } from './source.ts'
+import type { Source } from './source.ts'
 
 /** Reads content with 7-Zip, of the format that 7-Zip calls `type`. */
 type ReadWithSevenZip = (source: Source, type: string) => Promise<Reading>
@@ -23,8 +23,9 @@ export async function readContent(source: Source, members: Members, readWithSeve
     return { ...merge(cutReadings), givenBytes: counted.getBytes() + bytesOfSevenZip }
   }
   if (readings.length === 0) readings.push(await readEmbedded(source, readCut))
-  for (const { start, end } of readings.flatMap(({ searched = [] }) => searched)) {
-    const { doubts } = await readEmbedded(cutSource(source, start, end), readCut)
+  const searched = readings.flatMap((reading) => reading.searched ?? [])
+  if (searched.length > 0) {
+    const { doubts } = await readEmbedded(source, readCut, searched)
     readings.push({ accounted: [], doubts })
   }
   const { accounted, doubts } = merge(readings)

@@ -66,6 +66,12 @@ export function findNonZero(source: Source, from: number): number {
   return source.bytes
 }
 
+/** Whether a range of text has bytes that no text has. */
+export function isMixed(source: Source, { start, end }: Range): boolean {
+  for (const piece of source.pieces(start, end)) if (piece.some((byte) => byte < 9)) return true
+  return false
+}
+
 /** Whether a range holds nothing but zeros, which are padding. */
 export function isPadding(source: Source, { start, end }: Range): boolean {
   for (const piece of source.pieces(start, end)) {

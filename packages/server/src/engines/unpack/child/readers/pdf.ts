@@ -2,7 +2,7 @@ import { findContainerFormat } from '../../../../domain/content/container-format
 import { headBytes } from '../../../../domain/content/content.ts'
 import { hasPdfObject, pdfMark } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { findGaps, type Members, type Range, type Reader, type Reading } from '../reader.ts'
+import { findGaps, isMixed, type Members, type Range, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { listAttachments } from './pdf-attachments.ts'
 import { decodeStream, type Filter, isPictureFilter, listFilterChains, openStreamBytes } from './pdf-decode.ts'
@@ -77,11 +77,7 @@ const minGapBytes = 64
 /** The ranges between streams that have bytes which no text has: strings, or content that is no part of the PDF. */
 function listMixedGaps(source: Source, streams: Range[], body: Range): Range[] {
   const outside = [{ start: 0, end: body.start }, ...streams]
-  const gaps = findGaps(outside, body.end).filter(({ start, end }) => {
-    if (end - start < minGapBytes) return false
-    for (const piece of source.pieces(start, end)) if (piece.some((byte) => byte < 9)) return true
-    return false
-  })
+  const gaps = findGaps(outside, body.end).filter((gap) => gap.end - gap.start >= minGapBytes && isMixed(source, gap))
   const next = gaps[maxGaps]
   return next === undefined ? gaps : [...gaps.slice(0, maxGaps), { start: next.start, end: body.end }]
 }

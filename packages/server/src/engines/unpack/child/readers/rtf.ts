@@ -1,4 +1,4 @@
-import type { Members, Reader, Reading } from '../reader.ts'
+import { isMixed, type Members, type Reader, type Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { cut } from './ole.ts'
 import { findPackagedFile } from './ole-package.ts'
@@ -24,7 +24,8 @@ async function readRtf(source: Source, members: Members): Promise<Reading> {
     const isNested = await giveObject(members, () => decodeObjectData(source, start, { takesNested: true }), count)
     if (isNested) await giveObject(members, () => decodeObjectData(source, start, { takesNested: false }), count)
   }
-  return { accounted: [{ start: 0, end: findRtfEnd(source) }], doubts: [] }
+  const body = { start: 0, end: findRtfEnd(source) }
+  return { accounted: [body], searched: isMixed(source, body) ? [body] : [], doubts: [] }
 }
 
 type Decoding = ReturnType<typeof decodeObjectData>
