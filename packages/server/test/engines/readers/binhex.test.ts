@@ -30,6 +30,10 @@ test('the file is given, whatever stands around it and however its lines are wri
   }
 })
 
+test('the file is given behind a damaged sentence', async () => {
+  assert.ok(hasMember((await tryReader(binHexReader, file.replace('h', '\0'))).given, payload))
+})
+
 test('lines that begin with a colon are no file', async () => {
   for (const line of [`:${'-'.repeat(70)}`, `:${'A'.repeat(64)}:`, `:${'!'.repeat(64)}:`, ': a list of words'])
     assert.deepEqual(await tryReader(binHexReader, `A text.\n${line}\n`), { given: [], doubts: [], accounted: [] })

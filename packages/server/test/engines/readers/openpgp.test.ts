@@ -162,6 +162,14 @@ test('content behind signatures in armour is given', async () => {
   assert.ok(hasMember((await tryReader(armourReader, text)).given, packets))
 })
 
+test('armour of OpenPGP behind bytes of a program is given, as GnuPG skips them', async () => {
+  const content = `\x7fELF\x02\x01\x01${'\0'.repeat(60)}\n-----BEGIN PGP MESSAGE-----\n\n${literal.toString('base64')}\n-----END PGP MESSAGE-----\n`
+  const { given, accounted } = await tryReader(armourReader, content)
+  assert.ok(hasMember(given, literal))
+  assert.deepEqual(accounted, [])
+  assert.deepEqual((await tryReader(armourReader, content.replaceAll('PGP MESSAGE', 'DATA'))).given, [])
+})
+
 test('other bytes are not taken for packets', async () => {
   const samples = [
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),

@@ -63,3 +63,28 @@ test('an attachment in digits is not taken for seen by ClamAV, which stops at li
   const { given } = await tryReader(pdfReader, writePdf({ ...digits, data }))
   assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(payload) && !isSeen))
 })
+
+describe('an attachment that ClamAV does not scan is not taken for seen', () => {
+  const stored = { dictionary: '/A /Filter', data: payload }
+  const forms: Record<string, Buffer> = {
+    'which says that it is a picture': writePdf({ ...flate, dictionary: `/Subtype /Image ${flate.dictionary}` }),
+    'whose description alone tells that it is one': Buffer.from(
+      writePdf(flate).toString('latin1').replace('/Type /EmbeddedFile', '/Type /XObject /Subtype /Image'),
+      'latin1',
+    ),
+    'with the name of a filter as a value': writePdf(stored),
+  }
+  for (const [name, content] of Object.entries(forms)) {
+    test(name, async () => {
+      const { given } = await tryReader(pdfReader, content)
+      assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(payload) && !isSeen))
+    })
+  }
+
+  test('but a picture of a page is', async () => {
+    const picture = `<< /Subtype /Image /Filter /FlateDecode /Length ${flate.data.length} >>\nstream\n`
+    const object = `${picture}${flate.data.toString('latin1')}\nendstream`
+    const { given } = await tryReader(pdfReader, writePdf({ dictionary: '', data: Buffer.from('text') }, object))
+    assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(payload) && isSeen))
+  })
+})

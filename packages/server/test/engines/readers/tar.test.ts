@@ -222,3 +222,12 @@ test('a long name that is none is given, because some programs extract it', asyn
   )
   assert.equal(given.length, 1)
 })
+
+test('ClamAV has not seen what stands behind an empty size, at which it stops', async () => {
+  for (const sizeField of [' '.repeat(12), '\0'.repeat(12)]) {
+    const tar = Buffer.concat([newHeader('a', { sizeField }), newEntry('b', payload), end])
+    const { given, doubts } = await readWith(tarReader, tar)
+    assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(payload) && !isSeen))
+    assert.deepEqual(doubts, [])
+  }
+})

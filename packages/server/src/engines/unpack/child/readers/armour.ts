@@ -6,6 +6,9 @@ import { hasControls, isLineStart, listLines, readLine } from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
 const begin = Buffer.from('-----BEGIN ')
+const pgpBegin = Buffer.from('-----BEGIN PGP ')
+/** Text has no control characters here. */
+const firstBytes = 32
 const maxBlocks = 10_000
 /** Keys and certificates are smaller; larger blocks are given without a look at their content. */
 const maxKeyBytes = 65_536
@@ -14,7 +17,9 @@ const minDecodedBytes = 8
 /** Reads ASCII armour of OpenPGP, PEM and age, wherever it stands in text. */
 export const armourReader: Reader = {
   name: 'ASCII armour',
-  recognizes: (source) => !hasControls(source.read(0, 32)) && findBegin(source, 0) !== -1,
+  // GnuPG skips any bytes in front of its armour.
+  recognizes: (source) =>
+    (!hasControls(source.read(0, firstBytes)) || source.find(pgpBegin, 0) !== -1) && findBegin(source, 0) !== -1,
   read: async (source, members) => readArmour(source, members),
 }
 

@@ -146,10 +146,12 @@ async function giveStream(job: Job, stream: PdfStream): Promise<Doubt[]> {
   if (chains.some((chain) => chain.some(isPictureFilter)) && (isEmbedded || (await isAttachment(job, stream)))) {
     doubts.push('UnsupportedContainer')
   }
+  // ClamAV does not scan pictures, and an attachment may name itself one.
+  const isUnscanned = stream.text.includes('Image') && (isEmbedded || (await isAttachment(job, stream)))
   for (const stop of await listEnds(job, stream, dictionary)) {
     for (const chain of chains) {
       if (!isEmbedded && chain.length === 1 && isPictureFilter(chain[0])) continue
-      const isSeen = chains.length === 1 && isPlain(job, stream, chain)
+      const isSeen = chains.length === 1 && !isUnscanned && isPlain(job, stream, chain)
       doubts.push(
         ...(await giveDecoded(job, { ...stream, stop }, chain, { isSeen, isEmbedded, isOnly: chains.length === 1 })),
       )
@@ -211,7 +213,7 @@ function isPlain(
   if (!beginsWithHeader || decryption !== undefined || dictionary === undefined || !hasPlainHead) return false
   // ClamAV ends an object at the first keyword, wherever it stands.
   if (text.includes('obj') || source.find(objectMark, start, end) !== -1) return false
-  if (chain.length === 0) return !dictionary.has('Filter')
+  if (chain.length === 0) return !/Filter|#/.test(text)
   const hasPlainText = plainText.test(text) && !/\/(?:DecodeParms|DecodeParams|DP|F|Crypt)\b/.test(text)
   const isDirect = /\/Filter\s*(?:\/|\[\s*\/[^\]]*\])/.test(text) && !/\/Filter\s*\[[^\]]*\bR\b/.test(text)
   return hasPlainText && isDirect && chain.length === 1 && chain[0]?.name === 'FlateDecode'

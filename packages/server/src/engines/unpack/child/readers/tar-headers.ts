@@ -36,7 +36,9 @@ export function readNumber(field: Buffer): { values: number[]; isOctal: boolean;
   }
   const text = field.toString('latin1')
   const digits = octal.exec(text)?.[1]
-  if (digits !== undefined) return { values: [digits === '' ? 0 : parseInt(digits, 8)], isOctal: true, isOdd: false }
+  // ClamAV stops at an empty field.
+  if (digits === '') return { values: [0], isOctal: false, isOdd: false }
+  if (digits !== undefined) return { values: [parseInt(digits, 8)], isOctal: true, isOdd: false }
   // Programs stop at the first character that is no digit, or allow prefixes and separators, or take 0.
   const loose = parseInt(text.replace(/^[\s\0]*[-+]?(?:0o)?/i, ''), 8)
   const python = parseInt(text.replaceAll('_', '').replace(/^\s*\+?(?:0o)?/i, ''), 8)
