@@ -52,6 +52,19 @@ test('a deflated member without a size is given up to the end of its data, as gz
   }
 })
 
+test('a stored member with two sizes is given by both, and ClamAV has not seen it', async () => {
+  for (const claimedBytes of [other.length + 1, 5, 10 ** 8]) {
+    const { given } = await read(newZip([{ data: other, method: 0, claimedBytes }]))
+    assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(other) && !isSeen))
+    if (claimedBytes === 5) assert.ok(holds(given, other.subarray(0, 5)))
+  }
+})
+
+test('ClamAV has seen the first stream alone of a member in bzip2: 7-Zip reads the zip', async () => {
+  const { needsSevenZip } = await read(newZip([{ data: other, method: 12 }]))
+  assert.equal(needsSevenZip, true)
+})
+
 describe('each reading is given', () => {
   const forms: [name: string, zip: Buffer][] = [
     ['two zips, one behind the other', Buffer.concat([newZip([{}]), hidden])],

@@ -164,9 +164,12 @@ function checkAgreement(zip: Zip, entry: DirectoryEntry, local: LocalEntry | und
     (!isSizeKnown || (local.packedBytes === entry.packedBytes && local.unpackedBytes === entry.unpackedBytes)) &&
     (local.crc === entry.crc || (local.hasDescriptor && local.crc === 0))
   if (!agrees || local.dataAt + entry.packedBytes > zip.source.bytes) zip.isAmbiguous = true
-  if (local.hasLongExtra || local.isWide) zip.isPlain = false
+  if (local.hasLongExtra || local.isWide || hasTwoSizes(entry) || hasTwoSizes(local)) zip.isPlain = false
   if (namesEncryptedParts(zip.source, entry, local)) zip.doubts.add('EncryptedContent')
 }
+
+/** Whether a member that is stored as it is states two sizes. ClamAV leaves out one that is longer than its data. */
+const hasTwoSizes = ({ method, packedBytes, unpackedBytes }: ZipEntry) => method === 0 && packedBytes !== unpackedBytes
 
 function accountHeader(zip: Zip, local: LocalEntry) {
   const nameEnd = local.headerAt + 30 + local.rawName.length
@@ -176,6 +179,8 @@ function accountHeader(zip: Zip, local: LocalEntry) {
 /** Gives the member as the directory describes it, and as its own header does where that is different. */
 async function giveBoth(zip: Zip, entry: DirectoryEntry, local: LocalEntry) {
   const end = await giveMember(zip, entry, local.dataAt, entry.packedBytes)
+  // The bytes behind the data may belong to others, so that this reading accounts for nothing.
+  if (hasTwoSizes(entry)) await giveMember(zip, entry, local.dataAt, entry.unpackedBytes, { isSizeUnknown: true })
   if (entry.packedBytes === 0 && hidesData(zip, local)) {
     const rest = zip.source.bytes - local.dataAt
     await giveMember(zip, local, local.dataAt, rest, { isSizeUnknown: true })
@@ -234,8 +239,8 @@ const isPlausible = (local: LocalEntry, source: Source) =>
   local.dataAt <= source.bytes &&
   local.dataAt + local.packedBytes <= source.bytes
 
-/** Methods that ClamAV reads: stored, imploded, deflated (both) and bzip2. */
-const clamAvMethods = new Set([0, 6, 8, 9, 12])
+/** Stored and deflated. Of bzip2, ClamAV reads the first stream alone. */
+const clamAvMethods = new Set([0, 8])
 
 /** Gives one reading of a member; returns the end of its data. */
 async function giveMember(
