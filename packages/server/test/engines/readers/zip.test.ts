@@ -60,6 +60,19 @@ test('a stored member with two sizes is given by both, and ClamAV has not seen i
   }
 })
 
+test('a member that begins behind the end of a stream, but within its size, is given', async () => {
+  const zip = newZip([{}])
+  const stray = newZip([{ data: other }])
+  const strayMember = stray.subarray(0, stray.indexOf('PK\x01\x02', 0, 'latin1'))
+  const entryAt = zip.indexOf('PK\x01\x02', 0, 'latin1')
+  const size = zip.readUInt32LE(18) + strayMember.length
+  zip.writeUInt32LE(size, 18)
+  zip.writeUInt32LE(size, entryAt + 20)
+  zip.writeUInt32LE(entryAt + strayMember.length, zip.length - 6)
+  const { given } = await read(Buffer.concat([zip.subarray(0, entryAt), strayMember, zip.subarray(entryAt)]))
+  assert.ok(holds(given, other))
+})
+
 test('ClamAV has seen the first stream alone of a member in bzip2: 7-Zip reads the zip', async () => {
   const { needsSevenZip } = await read(newZip([{ data: other, method: 12 }]))
   assert.equal(needsSevenZip, true)

@@ -212,13 +212,18 @@ async function giveStray(zip: Zip, local: LocalEntry) {
   if (local.hasDescriptor) accountDescriptor(zip, end)
 }
 
-/** Headers that no directory names, outside of the members that one does. */
+/**
+ * Headers that no directory names, outside of the members that one does. A deflated member may end before its size says,
+ * and programs that read a stream go on there.
+ */
 function findStrayHeaders(zip: Zip, pairs: Pair[]): LocalEntry[] {
   const { source } = zip
   const named = new Set(pairs.map(({ entry }) => entry.headerAt))
-  const data = pairs.flatMap(({ entry, local }) =>
-    local === undefined ? [] : [{ start: local.headerAt, end: local.dataAt + entry.packedBytes }],
-  )
+  const data = pairs.flatMap(({ entry, local }) => {
+    if (local === undefined) return []
+    const isStream = local.method === 8 && entry.method === 8
+    return [{ start: local.headerAt, end: local.dataAt + (isStream ? 0 : entry.packedBytes) }]
+  })
   const strays: LocalEntry[] = []
   for (const gap of findGaps([...zip.accounted, ...data], source.bytes)) {
     for (let at = source.find(localMark, gap.start, gap.end); at !== -1; at = source.find(localMark, at + 4, gap.end)) {
