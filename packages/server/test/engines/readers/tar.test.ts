@@ -223,6 +223,13 @@ test('a long name that is none is given, because some programs extract it', asyn
   assert.equal(given.length, 1)
 })
 
+test('ClamAV has not seen a member whose checksum begins with a zero byte', async () => {
+  const entry = newEntry('a', payload)
+  entry.write(`\0${entry.toString('latin1', 148, 154)}\0`, 148, 'latin1')
+  const { given } = await readWith(tarReader, Buffer.concat([entry, end]))
+  assert.ok(given.some(({ bytes, isSeen }) => bytes.equals(payload) && !isSeen))
+})
+
 test('ClamAV has not seen what stands behind an empty size, at which it stops', async () => {
   for (const sizeField of [' '.repeat(12), '\0'.repeat(12)]) {
     const tar = Buffer.concat([newHeader('a', { sizeField }), newEntry('b', payload), end])

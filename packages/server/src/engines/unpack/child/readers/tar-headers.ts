@@ -10,7 +10,7 @@ export type TarHeader = {
   sizes: number[]
   /** Programs may disagree about the size, or refuse the header. */
   hasOddSize: boolean
-  /** The size is an octal number, the name is not empty, and the signature is there: ClamAV reads such headers. */
+  /** Size and checksum are octal numbers, the name is not empty, and the signature is there: ClamAV reads such headers. */
   isPlain: boolean
   block: Buffer
 }
@@ -67,7 +67,7 @@ export function readHeader(block: Buffer, at: number): TarHeader | undefined {
     type: block.toString('latin1', 156, 157),
     sizes: size.values,
     hasOddSize: size.isOdd,
-    isPlain: mark.startsWith('ustar') && size.isOctal && name !== '',
+    isPlain: mark.startsWith('ustar') && size.isOctal && readNumber(block.subarray(148, 156)).isOctal && name !== '',
     block,
   }
 }
