@@ -1,7 +1,7 @@
 import { ascii85End, ascii85Kinds, minAscii85Chars } from '../../../../domain/content/ascii85.ts'
 import type { Members, Range, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
-import { findTextEnd } from './text-end.ts'
+import { accountForText, findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
 
 const firstBytes = 32
@@ -33,7 +33,7 @@ async function readAscii85(source: Source, members: Members): Promise<Reading> {
     await members.give({ path: `[Ascii85 at ${start}]`, pieces })
   }
   // The text itself was scanned with the content.
-  return { accounted: count > 0 ? [{ start: 0, end: findTextEnd(source) }] : [], doubts: [] }
+  return { accounted: count > 0 ? accountForText(findTextEnd(source)) : [], doubts: [] }
 }
 
 /** In the string of a program, signs stand behind a backslash, which may also be data. */

@@ -2,7 +2,7 @@ import { hasNumberList } from '../../../../domain/content/number-list.ts'
 import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { decodeNumbers, listNumberLists } from './number-lists.ts'
-import { findTextEnd } from './text-end.ts'
+import { accountForText, findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
 
 const firstBytes = 32
@@ -42,7 +42,7 @@ async function readNumbers(source: Source, members: Members): Promise<Reading> {
     await members.give({ path: `[numbers at ${list.start}]`, pieces: decodeNumbers(source, list) })
   }
   // The text itself was scanned with the content.
-  return { accounted: count > 0 ? [{ start: 0, end: textEnd }] : [], doubts: [] }
+  return { accounted: count > 0 ? accountForText(textEnd) : [], doubts: [] }
 }
 
 function* decodeFurther(source: Source, end: number): Generator<Buffer> {

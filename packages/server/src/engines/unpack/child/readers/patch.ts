@@ -3,7 +3,7 @@ import type { Members, Range, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
 import { decodeGitBinary, listGitBinary } from './git-binary.ts'
 import { listPatchedFiles, listSide, type PatchedFile, type Side } from './patch-hunks.ts'
-import { findTextEnd } from './text-end.ts'
+import { accountForText, findTextEnd } from './text-end.ts'
 import { hasControls, listMatches } from './text-lines.ts'
 
 const firstBytes = 32
@@ -38,7 +38,7 @@ async function readPatch(source: Source, members: Members): Promise<Reading> {
     }
   }
   // The text itself was scanned with the content.
-  return { accounted: count > 0 ? [{ start: 0, end: findTextEnd(source) }] : [], doubts: [] }
+  return { accounted: count > 0 ? accountForText(findTextEnd(source)) : [], doubts: [] }
 }
 
 type Member = { path: string; pieces: Generator<Buffer> }
