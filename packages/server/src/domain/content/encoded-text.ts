@@ -26,8 +26,8 @@ const carriageReturn = 0x0d
 const lineFeed = 0x0a
 
 /**
- * Whether content is text in which a reader may find base64, base32, Ascii85, hexadecimal digits or a patch. No signature of ClamAV marks
- * it, because encoded text has no fixed bytes and patterns of its alphabet are slow.
+ * Whether content is text in which a reader may find base64, base32, Ascii85, hexadecimal digits, a list of numbers or a
+ * patch. No signature of ClamAV marks it, because encoded text has no fixed bytes and patterns of its alphabet are slow.
  */
 export function mayHoldEncoded(content: Content): boolean | Promise<boolean> {
   const { whole, mayHoldEncoded: known } = content
@@ -85,8 +85,9 @@ export function isText(head: Uint8Array): boolean {
 export const isControl = (byte: number) => byte < 0x20 && (byte < 0x07 || byte > carriageReturn) && byte !== 0x1b
 
 /**
- * Whether a text has as many characters of base64, base32 or hexadecimal digits as a file takes: in a row, in lines that are near
- * each other, or in short lines that follow each other; or Ascii85, or changes of a patch. Such text need not be encoded.
+ * Whether a text has as many characters of base64, base32 or hexadecimal digits as a file takes: in a row, in lines that
+ * are near each other, or in short lines that follow each other; or Ascii85, a list of numbers or changes of a patch. Such
+ * text need not be encoded.
  */
 export function hasEncoded(text: Buffer): boolean {
   // A search in a string takes half of the time that it takes in a buffer.
@@ -125,7 +126,7 @@ const placedBytes = /[0-7]{7} [ \t]*[0-9A-Fa-f]{2}[ \t]/y
 const placeDigits = 7
 const blank = 0x20
 
-/** Whether short lines that follow each other, or lines of digits, hold encoded data together, or a line begins a patch. */
+/** Whether short lines that follow each other, or lines of digits, hold encoded data, or a line begins a patch. */
 function hasLines(text: Buffer, string: string): boolean {
   let wasShort = false
   let searchedTo = 0

@@ -50,8 +50,8 @@ export function newHexLineSearch() {
 }
 
 /**
- * The digits that a line begins with, in groups of bytes; as a negative number if other text follows. A dump notes a place
- * in front of them and has letters behind them: xxd with a colon behind the place, hexdump and od without.
+ * The digits that a line begins with, in groups of bytes; as a negative number if other text follows. A dump notes a
+ * place in front of them and has letters behind them: xxd with a colon behind the place, hexdump and od without.
  */
 function countDigits(text: Buffer, start: number, end: number): number {
   let count = 0

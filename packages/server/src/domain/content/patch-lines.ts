@@ -1,4 +1,4 @@
-/** The lines with which each change begins in a unified, a context and a normal diff, and with which Git begins binary data. */
+/** The lines with which a change begins in a unified, a context and a normal diff, and binary data in one of Git. */
 const unified = /@@ -\d{1,9}(?:,\d{1,9})? \+\d/y
 const context = /\*\*\* \d{1,9}(?:,\d{1,9})? \*\*\*\*/y
 const normal = /\d{1,9}(?:,\d{1,9})?[acd]\d{1,9}(?:,\d{1,9})?\r?\n[<>] /y

@@ -71,7 +71,7 @@ const isTar = (head: Buffer) => hasTarChecksum(head.subarray(0, tarBlockBytes))
 /** The method, the sizes and the level of a header of LHA or PMarc. */
 const lzhFields = /-(?:lh[0-9dx]|lz[45s]|pm[0-2s])-[\s\S]{13}[\0-\x03]/g
 
-/** The end of a field, size, time and checksum of a tar header as programs write them; a file of 128 MB is the largest. */
+/** The end of a field, size, time and checksum of a tar header as programs write them, for files of up to 128 MB. */
 const tarFields = /[\0 ]00[0-7]{9}[\0 ][0-7]{11}[\0 ][0-7]{6}(?:\0 | \0|[0-7]\0)/g
 const tarFieldsAt = 123
 

@@ -10,7 +10,7 @@ export type TarHeader = {
   sizes: number[]
   /** Programs may disagree about the size, or refuse the header. */
   hasOddSize: boolean
-  /** Size and checksum are octal numbers, the name is not empty, and the signature is there: ClamAV reads such headers. */
+  /** Size and checksum are octal numbers, the name is not empty, and the signature is there, as ClamAV wants it. */
   isPlain: boolean
   block: Buffer
 }
