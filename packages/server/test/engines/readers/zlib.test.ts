@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { deflateSync } from 'node:zlib'
+import { constants, deflateSync } from 'node:zlib'
 import { zlibReader } from '../../../src/engines/unpack/child/readers/zlib.ts'
 import { tryReader } from './read-with.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
@@ -28,6 +28,14 @@ test('a stream with a wrong checksum is given, and a doubt', async () => {
   const { given, doubts } = await readWith(zlibReader, stream)
   assert.ok(given.some(({ bytes }) => bytes.equals(payload)))
   assert.deepEqual(doubts, ['UnsupportedContainer'])
+})
+
+test('what stands before damage in a stream is given', async () => {
+  const long = Buffer.concat([payload, payload])
+  const stream = deflateSync(long, { strategy: constants.Z_FIXED }).subarray(0, -5)
+  const damaged = Buffer.concat([stream, Buffer.from('f10016000a0100745412', 'hex')])
+  const { given } = await readWith(zlibReader, damaged)
+  assert.ok(given.some(({ bytes }) => bytes.subarray(0, payload.length).equals(payload)))
 })
 
 test('a stream that is cut leaves a doubt', async () => {

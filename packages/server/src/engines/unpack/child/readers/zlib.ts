@@ -3,9 +3,12 @@ import { isZlibHead } from '../../../../domain/content/zlib-head.ts'
 import { decompress } from '../inflate.ts'
 import type { Members, Reader } from '../reader.ts'
 import type { Source } from '../source.ts'
+import type { Damage } from './pdf-filters.ts'
+import { decodeFlate } from './pdf-flate.ts'
 
 /** A stream that breaks after fewer bytes was none: its two first bytes are no signature. */
 const minBytes = 1024
+/** Enough for the header of an object of Git. */
 const headBytes = 64
 
 /** Reads zlib streams, as pigz and git write them. */
@@ -27,7 +30,7 @@ export const zlibReader: Reader = {
       await members.give({ path: '', pieces: withoutGitHeader(count()) })
       return { accounted: [{ start: 0, end: getUsedBytes() }], doubts: [] }
     } catch {
-      if (await giveUnchecked(source, members)) return { accounted: [], doubts: ['UnsupportedContainer'] }
+      if (await giveDamaged(source, members)) return { accounted: [], doubts: ['UnsupportedContainer'] }
       return { accounted: [], doubts: bytes < minBytes ? [] : ['UnsupportedContainer'] }
     }
   },
@@ -49,26 +52,25 @@ async function* withoutGitHeader(pieces: AsyncIterable<Buffer>): AsyncGenerator<
   if (head !== undefined) yield head.subarray(findGitHeader(head))
 }
 
-const headerBytes = 2
-/** Chance forms a whole stream of fewer bytes. */
-const minWholeBytes = 32
+/** Chance forms fewer bytes out of others. */
+const minDamagedBytes = 32
+/** Only the start of a longer one is scanned here: it leaves a doubt anyway. */
+const maxDamagedBytes = 2 ** 20
 
-/** Gives a stream that is whole but for its checksum: pigz writes what it holds and complains. */
-async function giveUnchecked(source: Source, members: Members): Promise<boolean> {
+/**
+ * Gives what a damaged stream holds in front of the damage, as pigz writes it. Returns whether nothing but its checksum
+ * is wrong, so that it is certainly one.
+ */
+async function giveDamaged(source: Source, members: Members): Promise<boolean> {
+  const damage: Damage = { isDamaged: false }
   const pieces: Buffer[] = []
   let bytes = 0
-  try {
-    for await (const piece of decompress('deflate', source.pieces(headerBytes, source.bytes)).pieces) {
-      bytes += piece.length
-      if (bytes <= maxUncheckedBytes) pieces.push(piece)
-    }
-  } catch {
-    return false
+  for await (const piece of decodeFlate(() => source.pieces(0, source.bytes), damage)) {
+    pieces.push(piece)
+    bytes += piece.length
+    if (bytes > maxDamagedBytes) break
   }
-  if (bytes < minWholeBytes) return false
+  if (bytes < minDamagedBytes) return false
   await members.give({ path: '', pieces })
-  return true
+  return damage.isBroken !== true
 }
-
-/** The start is scanned: content with a wrong checksum is a doubt anyway. */
-const maxUncheckedBytes = 2 ** 20
