@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { dataRoot } from './data-root.ts'
 import { copyPreparedDatabase } from './prepared-database.ts'
+import { findProcesses, killAll } from './processes.ts'
 import { findProgramFile, runProgram } from './run-program.ts'
 import { waitUntil } from './wait-until.ts'
 
@@ -51,7 +52,12 @@ export async function startService(
   if (ownDir) chmodSync(dataDir, 0o711)
   if (ownDir && !env.ASSAY_DATABASE_URL) copyPreparedDatabase(dataDir)
   const removeOwnDir = () => {
-    if (ownDir) rmSync(dataDir, { recursive: true, force: true })
+    if (ownDir) rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+  }
+  /** A killed service leaves its database running. Its test may look at what is left, until the end of the process. */
+  const endRest = () => {
+    killAll(findProcesses(dataDir))
+    removeOwnDir()
   }
   // No updates of signatures: tests give the same results with and without the internet.
   const settings = {
@@ -104,8 +110,8 @@ export async function startService(
     log: () => log,
     async stop(signal = 'SIGTERM') {
       await end(signal)
-      // A killed service leaves its database running, and a test that kills looks at what is left.
       if (signal !== 'SIGKILL') removeOwnDir()
+      else if (ownDir) process.once('exit', endRest)
     },
     handle: JSON.stringify({
       url: ready.url,
