@@ -1,14 +1,13 @@
 import { ascii85End, ascii85Kinds, minAscii85Chars } from '../../../../domain/content/ascii85.ts'
 import type { Members, Range, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
+import { type EncodedData, giveEncoded } from './encoded-members.ts'
 import { accountForText, findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
 
 const firstBytes = 32
 const begin = Buffer.from('<~')
 const end = Buffer.from(ascii85End)
-/** Readings that are members of their own. The bytes of all others are one member. */
-const maxReadings = 1000
 
 /** PDF names the filter of its streams, and its reader decodes them. RTF has the marks only by chance. */
 const otherText = /^(?:%PDF-|\{\\rt)/
@@ -24,30 +23,19 @@ export const ascii85Reader: Reader = {
 }
 
 async function readAscii85(source: Source, members: Members): Promise<Reading> {
-  let count = 0
-  for (const { start, pieces } of listReadings(source)) {
-    if (++count > maxReadings) {
-      await members.give({ path: '[further Ascii85]', pieces: decodeFurther(source) })
-      break
-    }
-    await members.give({ path: `[Ascii85 at ${start}]`, pieces })
-  }
+  const hasData = await giveEncoded(members, '[further Ascii85]', () => listReadings(source))
   // The text itself was scanned with the content.
-  return { accounted: count > 0 ? accountForText(findTextEnd(source)) : [], doubts: [] }
+  return { accounted: hasData ? accountForText(findTextEnd(source)) : [], doubts: [] }
 }
 
 /** In the string of a program, signs stand behind a backslash, which may also be data. */
-function* listReadings(source: Source): Generator<{ start: number; pieces: Generator<Buffer> }> {
+function* listReadings(source: Source): Generator<EncodedData> {
   for (const { start, end: stop } of listData(source)) {
-    yield { start, pieces: decode(source.pieces(start, stop)) }
+    const path = `[Ascii85 at ${start}]`
+    yield { path, decode: () => decode(source.pieces(start, stop)) }
     if (source.find(backslash, start, stop) !== -1)
-      yield { start, pieces: decode(withoutEscapes(source.pieces(start, stop))) }
+      yield { path, decode: () => decode(withoutEscapes(source.pieces(start, stop))) }
   }
-}
-
-function* decodeFurther(source: Source): Generator<Buffer> {
-  let count = 0
-  for (const { pieces } of listReadings(source)) if (++count > maxReadings) yield* pieces
 }
 
 const backslash = Buffer.from('\\')

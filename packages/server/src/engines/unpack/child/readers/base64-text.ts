@@ -7,6 +7,7 @@ import { listPieces, type Source } from '../source.ts'
 import { listBase32 } from './base32-runs.ts'
 import { listShortLineRuns } from './base64-lines.ts'
 import { type Base64Run, listBase64Runs } from './base64-runs.ts'
+import { type EncodedData, giveEncoded } from './encoded-members.ts'
 import { accountForText, findControl, findTextEnd } from './text-end.ts'
 import { countControls } from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
@@ -17,8 +18,6 @@ const firstBytes = 32
 const maxControls = 2
 const headBytes = 65_536
 const maxControlsOfHead = 16
-/** Runs that are members of their own. Ordinary files have fewer; the decoded bytes of all others are one member. */
-const maxRuns = 1000
 const maxKeyChars = 65_536
 
 /** Reads base64 and base32 in program text, markup and data: in quotes, over several lines, or as a data address. */
@@ -41,16 +40,18 @@ async function readBase64Text(source: Source, members: Members): Promise<Reading
   const isDamagedText = countControls(source.read(0, headBytes)) <= maxControlsOfHead
   // Programs decode a damaged line up to the damage.
   const end = isDamagedText ? source.bytes : findControl(source, textEnd)
-  let count = 0
+  const hasData = await giveEncoded(members, '[further base64]', () => listEncoded(source, end))
+  return { accounted: hasData ? accountForText(textEnd) : [], doubts: [] }
+}
+
+function* listEncoded(source: Source, end: number): Generator<EncodedData> {
   for (const reading of listReadings(source, end)) {
-    if (++count > maxRuns) {
-      await members.give({ path: '[further base64]', pieces: decodeFurther(source, end) })
-      break
+    yield {
+      path: `[${reading.name} at ${getStart(reading.run)}]`,
+      decode: reading.decode,
+      isLeftOut: () => [isHashRun, isArmoured, isKey, isPartOfContainer].some((isOther) => isOther(source, reading)),
     }
-    if (![isHashRun, isArmoured, isKey, isPartOfContainer].some((isOther) => isOther(source, reading)))
-      await members.give({ path: `[${reading.name} at ${getStart(reading.run)}]`, pieces: reading.decode() })
   }
-  return { accounted: count > 0 ? accountForText(textEnd) : [], doubts: [] }
 }
 
 type RunReading = { name: string; run: Base64Run; decode(): Generator<Buffer> }
@@ -99,17 +100,6 @@ function isPartOfContainer(_source: Source, { run, decode }: RunReading): boolea
   const [head] = run.isStart === true ? decode() : []
   return head !== undefined && canHoldContent(head)
 }
-
-function* decodeFurther(source: Source, end: number): Generator<Buffer> {
-  let count = 0
-  for (const { decode } of listReadings(source, end)) {
-    if (++count <= maxRuns) continue
-    yield* decode()
-    yield lineEnd
-  }
-}
-
-const lineEnd = Buffer.from('\n')
 
 /** Decodes a run, in the alphabet for addresses, too. */
 const decodeRun = (source: Source, { ranges }: Base64Run): Generator<Buffer> =>

@@ -1,5 +1,6 @@
 import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
+import { type EncodedData, giveEncoded } from './encoded-members.ts'
 import { decodeHexRun, type HexRun, listHexRuns } from './hex-runs.ts'
 import { accountForText, findTextEnd } from './text-end.ts'
 import { countControls } from './text-lines.ts'
@@ -9,8 +10,6 @@ const firstBytes = 32
 const maxControls = 2
 const headBytes = 65_536
 const maxControlsOfHead = 16
-/** Runs that are members of their own. The bytes of all others are one member. */
-const maxRuns = 1000
 
 /** PDF, PostScript and RTF write other data as digits, which their readers know. */
 const otherText = /^(?:%PDF-|%!|\{\\rt)/
@@ -28,26 +27,13 @@ export const hexTextReader: Reader = {
 async function readHexText(source: Source, members: Members): Promise<Reading> {
   const textEnd = findTextEnd(source)
   const end = countControls(source.read(0, headBytes)) <= maxControlsOfHead ? source.bytes : textEnd
-  let count = 0
-  for (const run of listHexRuns(source, end)) {
-    if (++count > maxRuns) {
-      await members.give({ path: '[further digits]', pieces: decodeFurther(source, end) })
-      break
-    }
-    await members.give({ path: `[${run.kind} at ${getStart(run)}]`, pieces: decodeHexRun(source, run) })
-  }
-  return { accounted: count > 0 ? accountForText(textEnd) : [], doubts: [] }
+  const hasData = await giveEncoded(members, '[further digits]', () => listEncoded(source, end))
+  return { accounted: hasData ? accountForText(textEnd) : [], doubts: [] }
+}
+
+function* listEncoded(source: Source, end: number): Generator<EncodedData> {
+  for (const run of listHexRuns(source, end))
+    yield { path: `[${run.kind} at ${getStart(run)}]`, decode: () => decodeHexRun(source, run) }
 }
 
 const getStart = ({ ranges: [first] }: HexRun) => first?.start ?? 0
-
-function* decodeFurther(source: Source, end: number): Generator<Buffer> {
-  let count = 0
-  for (const run of listHexRuns(source, end)) {
-    if (++count <= maxRuns) continue
-    yield* decodeHexRun(source, run)
-    yield lineEnd
-  }
-}
-
-const lineEnd = Buffer.from('\n')

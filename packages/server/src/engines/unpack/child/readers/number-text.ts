@@ -1,13 +1,12 @@
 import { hasNumberList } from '../../../../domain/content/number-list.ts'
 import type { Members, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
+import { type EncodedData, giveEncoded } from './encoded-members.ts'
 import { decodeNumbers, listNumberLists } from './number-lists.ts'
 import { accountForText, findTextEnd } from './text-end.ts'
 import { hasControls } from './text-lines.ts'
 
 const firstBytes = 32
-/** Lists that are members of their own. The bytes of all others are one member. */
-const maxLists = 1000
 
 /** PDF and PostScript have lists of numbers, which are no bytes. */
 const otherText = /^(?:%PDF-|%!|\{\\rt)/
@@ -33,25 +32,12 @@ function mayHoldList(source: Source): boolean {
 
 async function readNumbers(source: Source, members: Members): Promise<Reading> {
   const textEnd = findTextEnd(source)
-  let count = 0
-  for (const list of listNumberLists(source, textEnd)) {
-    if (++count > maxLists) {
-      await members.give({ path: '[further numbers]', pieces: decodeFurther(source, textEnd) })
-      break
-    }
-    await members.give({ path: `[numbers at ${list.start}]`, pieces: decodeNumbers(source, list) })
-  }
+  const hasData = await giveEncoded(members, '[further numbers]', () => listEncoded(source, textEnd))
   // The text itself was scanned with the content.
-  return { accounted: count > 0 ? accountForText(textEnd) : [], doubts: [] }
+  return { accounted: hasData ? accountForText(textEnd) : [], doubts: [] }
 }
 
-function* decodeFurther(source: Source, end: number): Generator<Buffer> {
-  let count = 0
-  for (const list of listNumberLists(source, end)) {
-    if (++count <= maxLists) continue
-    yield* decodeNumbers(source, list)
-    yield lineEnd
-  }
+function* listEncoded(source: Source, end: number): Generator<EncodedData> {
+  for (const list of listNumberLists(source, end))
+    yield { path: `[numbers at ${list.start}]`, decode: () => decodeNumbers(source, list) }
 }
-
-const lineEnd = Buffer.from('\n')
