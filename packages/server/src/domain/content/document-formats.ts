@@ -1,4 +1,5 @@
 import { readMacBinary } from './apple-formats.ts'
+import { binHexChar } from './binhex-text.ts'
 import { findCmsKind } from './cms-head.ts'
 import { headBytes } from './content.ts'
 import { isMailHead } from './mail-head.ts'
@@ -24,7 +25,7 @@ export function isDocument(head: Buffer): boolean {
 
 const colon = 0x3a
 /** A file in BinHex that no sentence announces. */
-const binHexStart = /^:[!-,\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32}/
+const binHexStart = new RegExp(`^:${binHexChar}{32}`)
 
 /** The header of a PDF. Programs find it behind other bytes too. */
 export const pdfMark = Buffer.from('%PDF-')

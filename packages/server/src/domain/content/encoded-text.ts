@@ -9,6 +9,7 @@ import {
   newShortLineSearch,
   sign,
 } from './base64-text.ts'
+import { binHexChar } from './binhex-text.ts'
 import type { Content } from './content.ts'
 import { isPage } from './document-formats.ts'
 import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
@@ -66,7 +67,7 @@ export function newEncodedSearch() {
 }
 
 /** The first line of uuencode or BinHex. */
-const firstLine = /[\r\n](?:begin |[ \t]{0,16}:[!-,\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32})/
+const firstLine = new RegExp(`[\\r\\n](?:begin |[ \\t]{0,16}:${binHexChar}{32})`)
 
 /**
  * Whether a line of a web page begins uuencode or BinHex. Signatures of ClamAV mark them in other text, but ClamAV scans

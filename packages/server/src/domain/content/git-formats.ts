@@ -22,7 +22,7 @@ export function isGitStream(head: Buffer): boolean {
   return streamStarts.some((start) => start.test(text))
 }
 
-/** What Git writes: packs and bundles, objects that zlib held, and streams with the history of a repository. */
+/** The formats of Git: packs and bundles, objects that zlib held, and streams with the history of a repository. */
 export const gitFormats: Row[] = [
   openedByNone('git', magic('# v2 git bundle\n'), magic('# v3 git bundle\n'), magic('PACK\x00\x00\x00\x02')),
   {

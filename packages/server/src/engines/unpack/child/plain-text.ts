@@ -1,3 +1,6 @@
+import { binHexChar } from '../../../domain/content/binhex-text.ts'
+import { byteEscape } from './readers/hex-runs.ts'
+
 /** Bytes that text does not have. Signatures of binary containers have at least one of them. */
 const controls = /[\0-\x08\x0b\x0e-\x1f]/
 
@@ -12,7 +15,7 @@ const searched = [
   '\\xef\\xbe\\xad\\xdeNullsoftInst',
   '%PDF-',
   'BinHex',
-  '[\\n\\r][ \\t]{0,16}:[!-,\\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32}',
+  `[\\n\\r][ \\t]{0,16}:${binHexChar}{32}`,
   'content-transfer-encoding:',
   'content-type: multipart/',
   'begin-(?:base64|encoded)',
@@ -32,11 +35,11 @@ const searched = [
 ]
 const marks = new RegExp(searched.join('|'), 'i')
 /** Bytes that a string writes as escapes. */
-const escapes = /(?:\\(?:x[0-9a-f]{2}|u00[0-9a-f]{2}|0?[0-3][0-7]{2})){8}/i
+const escapes = new RegExp(`(?:${byteEscape}){8}`, 'i')
 
 /**
- * Whether content is text in which no reader finds other content, but for base64 and hexadecimal digits. Assay's signatures for ClamAV (assay.ldb) mark the
- * same texts, but ClamAV does not tell in which member of an archive.
+ * Whether content is text in which no reader finds other content, but for the data that `newEncodedSearch` finds. Assay's
+ * signatures for ClamAV (assay.ldb) mark the same texts, but ClamAV does not tell in which member of an archive.
  */
 export function isPlainText(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')

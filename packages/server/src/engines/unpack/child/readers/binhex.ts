@@ -1,3 +1,4 @@
+import { binHexChar } from '../../../../domain/content/binhex-text.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import type { Members, Range, Reader, Reading } from '../reader.ts'
 import type { Source } from '../source.ts'
@@ -11,7 +12,7 @@ const maxControls = 2
 const mark = /must be converted with BinHex/gi
 const longestMark = 64
 /** The start of a file without the sentence, which uudeview reads as well: as many characters as a head takes. */
-const strayStart = /(?<=^|[\r\n])[ \t]{0,16}:(?=[!-,\-0-689@A-NP-VX-Z[`a-fh-mp-r]{32})/g
+const strayStart = new RegExp(`(?<=^|[\\r\\n])[ \\t]{0,16}:(?=${binHexChar}{32})`, 'g')
 const longestStart = 64
 /** Sentences that are followed; behind each of them the start of a file is searched. */
 const maxMarks = 1000
@@ -78,10 +79,12 @@ async function readBinHex(source: Source, members: Members): Promise<Reading> {
   return { accounted, doubts: [...doubts] }
 }
 
+const dataStart = new RegExp(`[\\r\\n][ \\t]*:(?=${binHexChar}{20})`)
+
 /** The position behind the colon that begins the file, at the start of a line; -1 where there is none. */
 function findStart(source: Source, at: number): number {
   const text = source.read(at, at + maxGapBytes).toString('latin1')
-  const found = /[\r\n][ \t]*:(?=[!-,\-0-689@A-NP-VX-Z[`a-fh-mp-r]{20})/.exec(text)
+  const found = dataStart.exec(text)
   return found === null ? -1 : at + found.index + found[0].length
 }
 

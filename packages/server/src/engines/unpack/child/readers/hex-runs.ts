@@ -21,7 +21,9 @@ const recordLine = /^(S(?:1[0-9a-f]{6}|2[0-9a-f]{8}|3[0-9a-f]{10}))((?:[0-9a-f]{
 const wholeLine = /^[0-9a-f \t]*[0-9a-f][0-9a-f \t]*$/i
 const digits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f])+/gi
 const longDigits = /[0-9a-f]{2}(?:[ \t]?[0-9a-f]{2}){15}/i
-const escapes = /(?:\\(?:x[0-9a-f]{2}|u00[0-9a-f]{2}|0?[0-3][0-7]{2})){4,}/gi
+/** A byte that a string writes as an escape, as the source of an expression. */
+export const byteEscape = '\\\\(?:x[0-9a-f]{2}|u00[0-9a-f]{2}|0?[0-3][0-7]{2})'
+const escapes = new RegExp(`(?:${byteEscape}){4,}`, 'gi')
 const escapedByte = /\\(?:x([0-9a-f]{2})|u00([0-9a-f]{2})|0?([0-3][0-7]{2}))/gi
 
 /** Finds digits in the lines before `end`. Lines of digits alone, of a dump, or of escapes belong together. */

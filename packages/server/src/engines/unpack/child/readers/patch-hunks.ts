@@ -28,7 +28,7 @@ type Form = 'unified' | 'context' | 'normal'
 /** A line within the changes: the sides that have it, and where it stands without the signs in front of it. */
 type Taken = { sides: Side[]; part: Side | undefined; range: Range; textEnd: number }
 
-/** One change: a head, and the lines that are removed, added, or stay. */
+/** A hunk of a patch is one change: its head tells where, and its lines are removed, added, or stay. */
 class Hunk {
   readonly starts: Record<Side, number>
   readonly form: Form
