@@ -113,7 +113,7 @@ const nameSource = (code: string, path: string) =>
 
 /** At the cost of the sources, whose own tests are in passwords.test.ts, passwords take most of the time of a sign-in. */
 function lowerPasswordCost(code: string, path: string): string {
-  if (!path.endsWith('domain/console/credentials.ts')) return code
+  if (!path.endsWith('domain/console/authentication.ts')) return code
   const lowered = code.replace('memory: 19_456, passes: 2 }', 'memory: 64, passes: 1 }')
   if (lowered === code) throw new Error('The cost of passwords is not where bundle-program.ts looks for it.')
   return lowered

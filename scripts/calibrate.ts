@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { readPixels } from '../bench/src/nsfw-pixels.ts'
 import { readNetwork, toRangesPath } from '../packages/server/src/engines/nsfw/models/convert.ts'
-import { toFloatOnnx } from '../packages/server/src/engines/nsfw/models/float-onnx.ts'
+import type { Ranges } from '../packages/server/src/engines/nsfw/models/int8-onnx.ts'
 import { type ModelName, modelNames } from '../packages/server/src/engines/nsfw/models/manifest.ts'
 import type { Network } from '../packages/server/src/engines/nsfw/models/network.ts'
-import type { Ranges } from '../packages/server/src/engines/nsfw/models/quantization.ts'
+import { toFloatOnnx } from '../packages/server/src/engines/nsfw/models/onnx.ts'
 import { InferenceSession, Tensor } from '../packages/server/src/engines/nsfw/onnxruntime.ts'
 import { collectNeutralPictures } from './neutral-pictures.ts'
 

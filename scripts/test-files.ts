@@ -13,7 +13,7 @@ const testDatabase = 'packages/server/test/support/test-database.ts'
 /** Files that start a part of that kind. A test file that imports one of them, directly or not, is no unit test. */
 const openers: Record<Exclude<Kind, 'unit'>, string[]> = {
   engine: [
-    'packages/server/src/engines/clamav/start-clamd.ts',
+    'packages/server/src/engines/clamav/supervisor.ts',
     'packages/server/src/engines/nsfw/image-engine.ts',
     'packages/server/src/engines/nsfw/models/convert.ts',
     'packages/server/src/engines/nsfw/models/open-models.ts',

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { dataRoot } from '../acceptance/support/data-root.ts'
 import { findFreePort } from '../acceptance/support/free-port.ts'
-import { findBinaries, linkLibraries } from '../packages/server/src/database/embedded/binaries.ts'
-import { chooseUnprivileged } from '../packages/server/src/runtime/unprivileged.ts'
+import { findBinaries, linkLibraries } from '../packages/server/src/database/embedded/layout.ts'
+import { chooseUnprivileged } from '../packages/server/src/runtime/process.ts'
 
 /**
  * A PostgreSQL as operators run it: over TCP, with a password and a role that may create databases but is no

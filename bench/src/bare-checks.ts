@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { headers } from '@assay/contract'
-import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
+import { toKeyDigest } from '../../packages/server/src/domain/accounts/keys.ts'
 import { findKnownDoubts } from '../../packages/server/src/domain/content/container.ts'
 import { findMediaType } from '../../packages/server/src/domain/content/media-type.ts'
 import { newMultipartParser } from '../../packages/server/src/domain/content/multipart.ts'

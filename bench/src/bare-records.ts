@@ -5,7 +5,7 @@ import pg from 'pg'
 import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
-import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
+import { toKeyDigest } from '../../packages/server/src/domain/accounts/keys.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 
 /** A result that the minimum has to charge and to store before it responds. */

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { openIcapAdapter } from '../../packages/server/src/engines/external/icap/icap-adapter.ts'
-import { toCarrier, toModRequest } from '../../packages/server/src/engines/external/icap/icap-messages.ts'
+import { toCarrier, toModRequest } from '../../packages/server/src/engines/external/icap/icap-connection.ts'
 import { newExternalEngine } from '../../packages/server/test/external/external-support.ts'
 import { newContent } from '../../packages/server/test/scans/scan-support.ts'
 import { startCIcap, whyNoCIcap } from '../../scripts/test-c-icap.ts'

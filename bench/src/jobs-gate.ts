@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { openStores } from '../../packages/server/src/compose/stores.ts'
 import { loadConfig } from '../../packages/server/src/config/load-config.ts'
 import { makeAdmissionGate } from '../../packages/server/src/database/admission-gate.ts'
-import { toKeyDigest } from '../../packages/server/src/domain/accounts/secrets.ts'
+import { toKeyDigest } from '../../packages/server/src/domain/accounts/keys.ts'
 import type { NewScan } from '../../packages/server/src/domain/scans/scan.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 

@@ -26,7 +26,7 @@ const readsMachineClock = [
   'compose/shared-signatures.ts',
   'compose/sources/update-source.ts',
   'compose/system-status.ts',
-  'database/database-clock.ts',
+  'database/watch-database.ts',
   'engines/clamav/freshclam.ts',
   'runtime/clock.ts',
   'runtime/logger.ts',

@@ -2,6 +2,7 @@ import type { HashListRow, RevisionRow } from '@assay/contract/admin'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { HashList, HashListStore } from '../domain/ports/hash-list-store.ts'
 import type { Revision, RevisionStore } from '../domain/ports/revision-store.ts'
+import type { Source, SourceStore } from '../domain/ports/source-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
@@ -72,4 +73,31 @@ const toRevisionRow = (revision: Revision): RevisionRow => ({
   previous_status: revision.previousStatus,
   status: revision.status,
   reason: revision.reason,
+})
+
+/** Handlers for sources of signatures. */
+export function makeSourceHandlers({ sources }: { sources: Pick<SourceStore, 'listSources' | 'makeDue'> }) {
+  return {
+    listSources: async () => (await sources.listSources()).map(toSourceView),
+    async updateSource(call) {
+      const { name = '' } = call.params
+      requireFound(await sources.makeDue(name), 'source')
+      await call.audit('sources.update', name)
+    },
+  } satisfies Partial<Handlers>
+}
+
+const toSourceView = (source: Source) => ({
+  name: source.name,
+  url: hideCredentials(source.url),
+  publisher: source.publisher,
+  licence: source.licence,
+  hours: source.everyHours,
+  signatures: source.signatures,
+  checked_at: source.checkedAt?.toISOString() ?? null,
+  changed_at: source.changedAt?.toISOString() ?? null,
+  attempted_at: source.attemptedAt?.toISOString() ?? null,
+  error: source.error,
+  held: source.held,
+  refused: source.refused,
 })

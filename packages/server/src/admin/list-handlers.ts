@@ -1,7 +1,7 @@
 import type { ListEntry as EntryView } from '@assay/contract/admin'
 import { v7 as newId } from 'uuid'
-import type { Clock } from '../domain/ports/clock.ts'
-import type { ListEntry, ListStore } from '../domain/ports/list-store.ts'
+import type { Clock } from '../domain/clock.ts'
+import type { ListEntry, ListStore } from '../domain/ports/hash-list-store.ts'
 import { Problem } from '../domain/problem.ts'
 import { getId, type Handlers, readExpiry, requireFound } from './call.ts'
 

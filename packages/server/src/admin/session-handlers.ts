@@ -1,14 +1,32 @@
+import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { requireUncommon } from '../domain/console/accept-link.ts'
-import type { Authentication } from '../domain/console/authentication.ts'
-import type { Passwords } from '../domain/console/credentials.ts'
-import type { Invitations } from '../domain/console/invitations.ts'
+import type { Clock } from '../domain/clock.ts'
+import {
+  type Authentication,
+  findTotpStep,
+  newRecoveryCodes,
+  type Passwords,
+  toBase32,
+  toRecoveryDigest,
+  toTotpUri,
+} from '../domain/console/authentication.ts'
+import { type Invitations, requireUncommon } from '../domain/console/invitations.ts'
 import type { SignIn, SignInOutcome } from '../domain/console/sign-in.ts'
 import type { SingleSignOn } from '../domain/console/single-sign-on.ts'
 import type { Member, MemberStore, Membership } from '../domain/ports/member-store.ts'
 import { Problem } from '../domain/problem.ts'
-import { getId, getMember, type Handlers, requireFound } from './call.ts'
-import { clearSessionCookie, setSessionCookies } from './cookies.ts'
+import {
+  clearSessionCookie,
+  clearSsoCookie,
+  findSessionToken,
+  findSsoToken,
+  getId,
+  getMember,
+  type Handlers,
+  requireFound,
+  setSessionCookies,
+  setSsoCookie,
+} from './call.ts'
 
 export type SessionDeps = {
   members: MemberStore
@@ -141,3 +159,134 @@ function toSession(member: Member, memberships: Membership[], own: Membership | 
     accounts: memberships.map(({ accountId: id, accountName: name, role }) => ({ id, name, role })),
   }
 }
+
+export type SsoDeps = {
+  /** Undefined without an issuer. */
+  sso: SingleSignOn | undefined
+  members: MemberStore
+  authentication: Authentication
+  signIn: SignIn
+}
+
+/**
+ * Handlers for single sign-on. The issuer sends the browser to a page of the console, and that page calls `finishSso`:
+ * a navigation from another site would not carry the strict cookies.
+ */
+export function makeSsoHandlers({ sso, members, authentication, signIn }: SsoDeps) {
+  return {
+    async getSso() {
+      if (sso === undefined) return { state: 'off', is_required: false }
+      const fault = await sso.findLastFault()
+      return { state: fault === undefined ? 'available' : 'unreachable', is_required: sso.isRequired }
+    },
+    async startSso({ request, reply }) {
+      const { url, token } = await requireSso(sso).start(null)
+      setSsoCookie(request, reply, token)
+      return { url }
+    },
+    async finishSso({ body, origin, request, reply }) {
+      const token = findSessionToken(request)
+      const visit = token === undefined ? undefined : await signIn.findVisitor(token)
+      clearSsoCookie(request, reply)
+      const finished = await requireSso(sso).finish(body, findSsoToken(request), origin, visit)
+      if (finished === 'linked') return { state: 'linked' }
+      setSessionCookies(request, reply, finished)
+      return { state: 'signed-in' }
+    },
+    /** Needs the password, so that a stolen session cannot add an identity of its own. */
+    async linkSso({ who, body, request, reply }) {
+      const member = await getMember(members, who)
+      const sessionId = who.sessionId ?? ''
+      const provider = requireSso(sso)
+      await authentication.confirmPassword(member, sessionId, body.password, 'password')
+      const { url, token } = await provider.start(sessionId)
+      setSsoCookie(request, reply, token)
+      return { url }
+    },
+    /** Needs the password, so that a person who has none does not lock themselves out. */
+    async unlinkSso({ who, body, audit, atomically }) {
+      const member = await getMember(members, who)
+      const provider = requireSso(sso)
+      await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
+      await atomically(async () => {
+        const removal = await provider.unlink(member.id)
+        if (removal === 'last') throw newLastRole()
+        if (removal === 'done') await audit('sso.unlink', member.email)
+      })
+    },
+  } satisfies Partial<Handlers>
+}
+
+const newLastRole = () =>
+  new Problem({
+    kind: 'conflict',
+    detail:
+      'Single sign-on makes you an operator, or the owner of an account, and nobody else can sign in as one. Invite ' +
+      'another operator or owner first.',
+  })
+
+function requireSso(sso: SingleSignOn | undefined): SingleSignOn {
+  if (sso === undefined) throw new Problem({ kind: 'not-found', detail: 'Single sign-on is not set up.' })
+  return sso
+}
+
+export type TotpDeps = { members: MemberStore; authentication: Authentication; clock: Clock }
+
+/** Handlers for the authenticator app of a member and its recovery codes. */
+export function makeTotpHandlers({ members, authentication, clock }: TotpDeps) {
+  return {
+    /** Needs the password, so that a stolen session cannot add an app of its own and lock the person out. */
+    async startTotp({ who, body, audit, atomically }) {
+      const member = await getMember(members, who)
+      if (member.totpConfirmedAt !== null) throw newTotpConflict()
+      await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
+      const secret = randomBytes(20)
+      await atomically(async () => {
+        if (!(await members.startTotp(member.id, secret))) throw newTotpConflict()
+        await audit('totp.start')
+      })
+      return { secret: toBase32(secret), uri: toTotpUri(secret, member.email) }
+    },
+    async confirmTotp({ who, body, audit }) {
+      const { id, totpConfirmedAt } = await getMember(members, who)
+      const secret = await members.findTotpSecret(id)
+      if (totpConfirmedAt !== null) throw newTotpConflict()
+      const step = secret === null ? undefined : findTotpStep(secret, body.code, clock.now())
+      if (secret === null || step === undefined) {
+        throw new Problem({ kind: 'validation', errors: { code: ['Wrong code.'] } })
+      }
+      const codes = newRecoveryCodes()
+      const app = { secret, step, recoveryDigests: codes.map(toRecoveryDigest) }
+      if (!(await members.confirmTotp(id, app))) throw newTotpConflict()
+      await audit('totp.confirm')
+      return { recovery_codes: codes }
+    },
+    async renewRecoveryCodes({ who, body, audit, atomically }) {
+      const member = await getMember(members, who)
+      if (member.totpConfirmedAt === null) {
+        throw new Problem({
+          kind: 'conflict',
+          detail: 'Recovery codes belong to an authenticator app. Set it up first.',
+        })
+      }
+      await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
+      const codes = newRecoveryCodes()
+      await atomically(async () => {
+        await members.setRecoveryCodes(member.id, codes.map(toRecoveryDigest))
+        await audit('recovery-codes.renew')
+      })
+      return { recovery_codes: codes }
+    },
+    async removeTotp({ who, body, audit, atomically }) {
+      const member = await getMember(members, who)
+      await authentication.confirmPassword(member, who.sessionId ?? '', body.password, 'password')
+      await atomically(async () => {
+        await members.removeTotp(member.id)
+        await audit('totp.remove')
+      })
+    },
+  } satisfies Partial<Handlers>
+}
+
+const newTotpConflict = () =>
+  new Problem({ kind: 'conflict', detail: 'An authenticator app is already set up. Remove it first.' })

@@ -5,7 +5,7 @@ import { v7 as newUuid } from 'uuid'
 import type { Content } from '../domain/content/content.ts'
 import type { ContentStore, ContentWriter } from '../domain/ports/content-store.ts'
 import { type DigestThreads, makeDigestThreads } from '../runtime/digest-threads.ts'
-import { freeBuffer, freeMemory } from '../runtime/free-buffer.ts'
+import { freeBuffer, freeMemory } from '../runtime/memory.ts'
 import { findProcessIdentity, isRunning } from '../runtime/process.ts'
 import { toStorageProblem } from './disk-space.ts'
 import { newContentKey } from './frames.ts'
@@ -16,10 +16,9 @@ import {
   makeBlockPool,
   makeMemoryBudget,
   newMemoryContent,
+  type RecentHeads,
 } from './memory-content.ts'
-import type { RecentHeads } from './recent-heads.ts'
-import { createSealedFile, type FileBounds, type SealedWriter } from './sealed-file.ts'
-import type { StoredContent } from './spool.ts'
+import { createSealedFile, type FileBounds, type SealedWriter, type StoredContent } from './sealed-file.ts'
 
 /**
  * Blocks of memory for content. Smaller content lies in one of them and is hashed when it has arrived; larger content

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
-import { drawRandom } from '../domain/accounts/secrets.ts'
-import { freeBuffer } from '../runtime/free-buffer.ts'
+import { drawRandom } from '../domain/accounts/keys.ts'
+import { freeBuffer } from '../runtime/memory.ts'
 import type { MemoryBudget } from './memory-content.ts'
 
 /**

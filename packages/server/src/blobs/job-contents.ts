@@ -4,8 +4,7 @@ import { open, readdir, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { v7 as newUuid } from 'uuid'
-import type { Content, ContentIdentity } from '../domain/content/content.ts'
-import { headBytes } from '../domain/content/content.ts'
+import { type Content, type ContentIdentity, headBytes } from '../domain/content/content.ts'
 import type {
   ContentLocation,
   ContentOwner,
@@ -13,10 +12,9 @@ import type {
   JobContent,
   JobContents,
 } from '../domain/ports/content-store.ts'
-import type { Binding } from '../domain/ports/sealer.ts'
+import type { Binding } from '../domain/ports/secret-store.ts'
 import { type DigestThreads, makeDigestThreads } from '../runtime/digest-threads.ts'
-import { syncDirectory } from '../runtime/sync-directory.ts'
-import { writeOnce } from '../runtime/write-once.ts'
+import { syncDirectory, writeOnce } from '../runtime/files.ts'
 import { makeContentWriter } from './content-store.ts'
 import { frameBytes, newContentKey } from './frames.ts'
 import type { MasterKey } from './master-key.ts'
@@ -28,8 +26,8 @@ import {
   reopenSealedFile,
   type SealedContent,
   type SealedWriter,
+  type StoredContent,
 } from './sealed-file.ts'
-import type { StoredContent } from './spool.ts'
 
 /** Storage for the content of jobs that is too large for a row of the database. */
 export type JobStorage = {

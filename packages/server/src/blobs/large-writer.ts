@@ -2,11 +2,9 @@ import { createHash } from 'node:crypto'
 import { setImmediate as waitForTurn } from 'node:timers/promises'
 import type { Content } from '../domain/content/content.ts'
 import type { Digests, DigestThreads } from '../runtime/digest-threads.ts'
-import { freeBuffer, freeMemory, isWholeMemory } from '../runtime/free-buffer.ts'
-import { type BlockPool, isBlock, type MemoryBudget, newBlockContent } from './memory-content.ts'
-import type { RecentHeads } from './recent-heads.ts'
-import type { SealedWriter } from './sealed-file.ts'
-import { makeSpool, type Spool, type StoredContent } from './spool.ts'
+import { freeBuffer, freeMemory, isWholeMemory } from '../runtime/memory.ts'
+import { type BlockPool, isBlock, type MemoryBudget, newBlockContent, type RecentHeads } from './memory-content.ts'
+import { makeSpool, type SealedWriter, type Spool, type StoredContent } from './sealed-file.ts'
 
 /** Chunks below this size are copied together, because each buffer has a cost of its own. */
 export const smallChunkBytes = 16 * 1024

@@ -1,11 +1,10 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { drawRandom } from '../domain/accounts/secrets.ts'
-import type { Binding } from '../domain/ports/sealer.ts'
+import { drawRandom } from '../domain/accounts/keys.ts'
+import type { Binding } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { syncDirectorySync } from '../runtime/sync-directory.ts'
-import { writeOnce } from '../runtime/write-once.ts'
+import { syncDirectorySync, writeOnce } from '../runtime/files.ts'
 
 /**
  * The key that seals secrets in the database, the content of small jobs, and the keys of larger stored content. Without

@@ -3,13 +3,19 @@ import { text as readText } from 'node:stream/consumers'
 import { type Command, Option } from 'commander'
 import { v7 as newId } from 'uuid'
 import { loadConfig } from '../config/load-config.ts'
-import { type EnteredCredential, readCredential } from '../domain/downloads/read-credential.ts'
-import { toTargetText, type UrlStyle } from '../domain/downloads/target.ts'
-import { type CredentialValues, type Header, maxCredentials, showValues } from '../domain/downloads/values.ts'
-import type { ShownCredential } from '../domain/ports/download-credential-store.ts'
+import { type EnteredCredential, readCredential } from '../domain/downloads/credentials.ts'
+import {
+  type CredentialValues,
+  type Header,
+  maxCredentials,
+  showValues,
+  toTargetText,
+  type UrlStyle,
+} from '../domain/downloads/target.ts'
+import type { ShownCredential } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeAddressPolicy } from '../domain/scans/web-address.ts'
-import { toCommandActor } from '../runtime/system-user.ts'
+import { toCommandActor } from '../runtime/process.ts'
 import { readId, requireFound } from './options.ts'
 import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 

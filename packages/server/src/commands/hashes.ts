@@ -4,7 +4,7 @@ import { makeHashReader } from '../domain/knowledge/hash-csv.ts'
 import { type ImportReport, importHashes } from '../domain/knowledge/import-hashes.ts'
 import type { HashList, HashVerdict, KnownHash } from '../domain/ports/hash-list-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { toCommandActor } from '../runtime/system-user.ts'
+import { toCommandActor } from '../runtime/process.ts'
 import { toPrintable } from '../runtime/text-lines.ts'
 import { requireFound } from './options.ts'
 import {

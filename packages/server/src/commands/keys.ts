@@ -1,7 +1,7 @@
 import type { ScanKind } from '@assay/contract'
 import type { Command } from 'commander'
 import type { ApiKey } from '../domain/accounts/account.ts'
-import { type KeyAction, type KeyRestrictions, unrestricted } from '../domain/accounts/key-restrictions.ts'
+import { type KeyAction, type KeyRestrictions, unrestricted } from '../domain/accounts/keys.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { orNone, readDate, readId, readName, readNetworks, readWords, requireFound, toNullable } from './options.ts'
 import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'

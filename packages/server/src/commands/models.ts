@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Evaluation, ModelEvaluation } from '../compose/evaluation.ts'
+import type { Evaluation, ModelEvaluation } from '../compose/evaluate-models.ts'
 import type { ListedModel, makeModels } from '../compose/models.ts'
 import type { Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'

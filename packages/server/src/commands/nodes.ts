@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { NodeStatus } from '../domain/ports/node-store.ts'
+import type { NodeStatus } from '../domain/ports/operations.ts'
 import { newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeNodesCommand(): Command {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Stores } from '../compose/stores.ts'
 import type { Member } from '../domain/ports/member-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { toCommandActor } from '../runtime/system-user.ts'
+import { toCommandActor } from '../runtime/process.ts'
 import { addCommand, type CommandAudit, changeStores, newCommand, print, toTable, withStores } from './terminal.ts'
 
 export function makeOperatorsCommand(): Command {

@@ -1,9 +1,9 @@
 import { maxCredits } from '@assay/contract/limits'
 import { InvalidArgumentError } from 'commander'
 import { validate as isUuid } from 'uuid'
-import { findQuorum } from '../config/verdict-policy.ts'
+import { findQuorum } from '../config/setting.ts'
 import { findRate, type Rate } from '../domain/accounts/account.ts'
-import { maxNetworks, readNetwork } from '../domain/accounts/key-restrictions.ts'
+import { maxNetworks, readNetwork } from '../domain/accounts/keys.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 
 // Parsers of option values. Commander prints the message of an InvalidArgumentError with the name of the option.

@@ -14,7 +14,7 @@ const commands: Record<string, () => Promise<Command>> = {
   downloads: async () => (await import('./downloads.ts')).makeDownloadsCommand(),
   operators: async () => (await import('./operators.ts')).makeOperatorsCommand(),
   plans: async () => (await import('./plans.ts')).makePlansCommand(),
-  credits: async () => (await import('./credits.ts')).makeCreditsCommand(),
+  credits: async () => (await import('./accounts.ts')).makeCreditsCommand(),
   jobs: async () => (await import('./jobs.ts')).makeJobsCommand(),
   nodes: async () => (await import('./nodes.ts')).makeNodesCommand(),
   webhooks: async () => (await import('./webhooks.ts')).makeWebhooksCommand(),
@@ -28,7 +28,7 @@ const commands: Record<string, () => Promise<Command>> = {
   restore: async () => (await import('./backup.ts')).makeRestoreCommand(),
   doctor: async () => (await import('./doctor.ts')).makeDoctorCommand(),
   service: async () => (await import('./service.ts')).makeServiceCommand(),
-  health: async () => (await import('./health.ts')).makeHealthCommand(),
+  health: async () => (await import('./doctor.ts')).makeHealthCommand(),
 }
 
 /**

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Command } from 'commander'
 import { OperatorMistake } from '../domain/problem.ts'
-import { type Receipt, toPublicKey, verifyReceipt } from '../domain/receipts/signed-receipt.ts'
+import { type Receipt, toPublicKey, verifyReceipt } from '../domain/receipts.ts'
 import { addCommand, changeStores, newCommand, print, toCard, toTable, withStores } from './terminal.ts'
 
 type VerifyOptions = { keys?: string; content?: string; clean?: true }

@@ -6,8 +6,8 @@ import { openStores, throwExplained } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { RegisteredAccount } from '../domain/accounts/registration.ts'
 import { makeServiceLogs } from '../runtime/logger.ts'
+import { returnUnusedMemory } from '../runtime/memory.ts'
 import { version } from '../runtime/process.ts'
-import { returnUnusedMemory } from '../runtime/unused-memory.ts'
 import { newCommand, print, toCard } from './terminal.ts'
 
 /**

@@ -3,7 +3,7 @@ import type { Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
 import type { AuditEntry } from '../domain/ports/audit-log.ts'
 import { makeLogger } from '../runtime/logger.ts'
-import { toCommandActor } from '../runtime/system-user.ts'
+import { toCommandActor } from '../runtime/process.ts'
 import { toPrintable } from '../runtime/text-lines.ts'
 
 /** A command with the option `--json`, with which `print` writes one line of JSON instead of text. */

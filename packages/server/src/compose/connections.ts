@@ -5,7 +5,7 @@ import { createSecureContext, Server as TlsServer } from 'node:tls'
 import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { watchCertificate } from '../runtime/watch-certificate.ts'
+import { watchCertificate } from '../runtime/watch-files.ts'
 
 /** The HTTP server, in this process or in several. */
 export type HttpListener = {

@@ -1,14 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { listenAddress } from '../config/listen-address.ts'
 import { type Config, ConfigMistakes } from '../config/load-config.ts'
 import { credential } from '../config/readers.ts'
-import { readNetwork } from '../domain/accounts/key-restrictions.ts'
+import { listenAddress } from '../config/setting.ts'
+import { readNetwork } from '../domain/accounts/keys.ts'
 import type { ListenAddress, SocketAccess } from '../listeners/listen-address.ts'
 import type { ListenerTls } from '../listeners/listener.ts'
-import { mostBytes } from '../listeners/listener-scan.ts'
-import type { OnFailure } from '../listeners/listener-verdict.ts'
+import { mostBytes, type OnFailure } from '../listeners/listener-scan.ts'
 import { makeOptionReader, type OptionReader, type TomlTable } from '../runtime/toml-options.ts'
 
 /** A listener, from the settings or from a table `[[listeners]]` of assay.toml. */

@@ -1,29 +1,30 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config/load-config.ts'
+import { isTestInstallation } from '../database/account-store.ts'
+import { makeAdmissionGate } from '../database/admission-gate.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
-import { makeNetworkCheck } from '../domain/accounts/key-restrictions.ts'
-import { toKeyDigest } from '../domain/accounts/secrets.ts'
+import { makeNetworkCheck, parseRestrictions, toKeyDigest } from '../domain/accounts/keys.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
-import type { AdmissionGate } from '../domain/ports/admission-gate.ts'
+import type { AdmissionAnswer, AdmissionGate } from '../domain/ports/admission-gate.ts'
 import type { ContentStore } from '../domain/ports/content-store.ts'
 import type { ScanEngine } from '../domain/ports/engines.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import type { Degradation } from '../domain/scans/degradation.ts'
+import type { Degradation } from '../domain/scans/scanner.ts'
 import type { Scanning } from '../domain/scans/scanning.ts'
-import { serveClamd, toClamdReplies } from '../listeners/clamd/serve-clamd.ts'
 import type { Connection, LastReplies } from '../listeners/connection.ts'
 import { timeoutResponse, toFailureResponse } from '../listeners/icap/icap-response.ts'
 import { serveIcap } from '../listeners/icap/serve-icap.ts'
 import type { ListenAddress } from '../listeners/listen-address.ts'
 import { type Listener, openListener } from '../listeners/listener.ts'
 import { type ListenerScans, makeListenerScans } from '../listeners/listener-scan.ts'
+import { serveClamd, toClamdReplies } from '../listeners/serve-clamd.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { version } from '../runtime/process.ts'
 import { fitListeners } from './connections.ts'
 import type { ExternalEngines } from './external-engines.ts'
-import { findKeyFault, testKeyFault } from './listener-check.ts'
 import { type ListenerDefinition, readListeners, toAddressText } from './listener-definitions.ts'
+import type { Stores } from './stores.ts'
 
 type Malware = {
   listEngines(): ScanEngine[]
@@ -239,4 +240,43 @@ function toTag(malware: Malware | undefined): string {
     .update([...versions, isDegraded, malware?.external.policyVersion].join('\n'))
     .digest('hex')
     .slice(0, 24)}"`
+}
+
+/** Describes a listener for `doctor`: its address and account, or why its scans would be refused. */
+export async function checkListener(definition: ListenerDefinition, { database, accounts }: Stores) {
+  const { kind, origin, address, apiKey } = definition
+  const { isUnavailable, reportError: onOutage } = database.watch
+  const gate = makeAdmissionGate({
+    pool: database.pool,
+    observeBatch() {},
+    openBalances: undefined,
+    isUnavailable,
+    onOutage,
+  })
+  const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
+  const fault = findKeyFault(definition, answer, await isTestInstallation(database))
+  if (fault !== undefined) {
+    const says = `${origin}: the API key ${fault}. Create one: npm run assay -- keys create --account ID --name NAME.`
+    return { ok: false, says }
+  }
+  const account = answer.outcome === 'unknown-key' ? undefined : await accounts.findAccount(answer.caller.accountId)
+  return { ok: true, says: `${kind} on ${toAddressText(address)} for the account ${account?.name ?? 'unknown'}` }
+}
+
+export const testKeyFault = 'is a test key: every file would be called clean'
+
+/** Tells why the key of a listener cannot be used for its scans. */
+export function findKeyFault(
+  { address }: ListenerDefinition,
+  answer: AdmissionAnswer,
+  isTest: boolean,
+): string | undefined {
+  if (answer.outcome === 'unknown-key') return 'is not valid: every scan will be refused'
+  if (answer.caller.isTest && !isTest) return testKeyFault
+  const { allow, kinds, networks } = parseRestrictions(answer.caller.restrictions)
+  if (allow?.includes('scan') === false || kinds?.includes('malware') === false)
+    return 'may not scan for malware: every scan will be refused'
+  return networks !== null && 'path' in address
+    ? 'is restricted to networks: every scan over a unix socket will be refused'
+    : undefined
 }

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import { openMissingBalances } from '../database/balances.ts'
-import { endHomeContact, readHomeContact, startHomeContact } from '../database/home-contact.ts'
 import {
   type CopyProgress,
+  endHomeContact,
   followHome,
   isPublished,
   isSatellite,
@@ -13,6 +13,8 @@ import {
   listIncomplete,
   publishAccounts,
   readCopyProgress,
+  readHomeContact,
+  startHomeContact,
 } from '../database/regions.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import type { Logger } from '../runtime/logger.ts'

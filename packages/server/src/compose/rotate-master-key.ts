@@ -13,14 +13,14 @@ import {
   toKeptKeyFile,
 } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
-import { findRecordedKey } from '../database/master-key-store.ts'
 import { isSatellite } from '../database/regions.ts'
 import { type Resealed, type Resealing, resealAll } from '../database/reseal.ts'
+import { findRecordedKey } from '../database/service-key-store.ts'
 import { webhookSecretOf } from '../database/webhook-secrets.ts'
-import { newWebhookSecret } from '../domain/accounts/secrets.ts'
-import type { Binding } from '../domain/ports/sealer.ts'
+import { newWebhookSecret } from '../domain/accounts/keys.ts'
+import type { Binding } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import { writeOnce } from '../runtime/write-once.ts'
+import { writeOnce } from '../runtime/files.ts'
 import type { Stores } from './stores.ts'
 
 type Options = {

@@ -1,8 +1,8 @@
 import { type MasterKey, openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
-import { findRecordedKey, recordMasterKey } from '../database/master-key-store.ts'
 import type { Database } from '../database/open-database.ts'
-import type { Sealer } from '../domain/ports/sealer.ts'
+import { findRecordedKey, recordMasterKey } from '../database/service-key-store.ts'
+import type { Sealer } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 
 export type Sealing = Sealer & {

@@ -1,11 +1,10 @@
 import type { Config } from '../config/load-config.ts'
 import { makeSsoStore } from '../database/console/sso-store.ts'
 import { makeSingleSignOn, type SingleSignOn } from '../domain/console/single-sign-on.ts'
-import type { IdentityProvider } from '../domain/ports/identity-provider.ts'
+import type { IdentityProvider } from '../domain/ports/member-store.ts'
 import { makeAddressPolicy } from '../domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../outbound/guarded-agent.ts'
-import { makeIdentityProvider } from '../outbound/identity-provider.ts'
-import { makeIssuerFetch } from '../outbound/issuer-fetch.ts'
+import { makeIdentityProvider, makeIssuerFetch } from '../outbound/identity-provider.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Stores } from './stores.ts'
 

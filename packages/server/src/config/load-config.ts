@@ -4,7 +4,6 @@ import { parse as parseToml } from 'smol-toml'
 import { hideCredentials } from '../runtime/hide-credentials.ts'
 import type { TomlTable } from '../runtime/toml-options.ts'
 import { type SettingDefinition, type SettingName, settingDefinitions } from './settings.ts'
-import { readTables, type TableName } from './toml-tables.ts'
 
 type ValueOf<K> = K extends SettingDefinition<infer T> ? (K extends { fallback: string } ? T : T | undefined) : never
 export type Config = { readonly [N in SettingName]: ValueOf<(typeof settingDefinitions)[N]> } & {
@@ -243,4 +242,26 @@ function countEdits(a: string, b: string): number {
     row = next
   }
   return row[b.length] ?? 0
+}
+
+/** Names of lists of tables in assay.toml, such as `[[engines]]`. */
+type TableName = 'engines' | 'listeners'
+
+/**
+ * Finds the tables of a name in assay.toml. Their options are checked by the parts that use them, because each kind of
+ * engine or listener has its own.
+ */
+function readTables(name: TableName, toml: { path: string; text: string; value: unknown }): TomlTable[] {
+  if (toml.value === undefined) return []
+  const isTable = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (!Array.isArray(toml.value) || !toml.value.every(isTable)) {
+    const must = `must be tables: write [[${name}]] on a line, and the options of one of them below it`
+    throw new Error(`${toml.path}: ${name} ${must}.`)
+  }
+  const heading = new RegExp(`^\\s*\\[\\[\\s*${name}\\s*\\]\\]`)
+  const lines = toml.text.split('\n').flatMap((line, index) => (heading.test(line) ? [index + 1] : []))
+  return toml.value.map((values, index) => ({
+    origin: lines[index] === undefined ? toml.path : `${toml.path} line ${lines[index]}`,
+    values,
+  }))
 }

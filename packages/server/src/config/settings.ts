@@ -1,4 +1,3 @@
-import { listenAddress } from './listen-address.ts'
 import {
   blobsPlace,
   clamdAddress,
@@ -22,9 +21,8 @@ import {
   text,
   wholeNumber,
 } from './readers.ts'
-import { setting } from './setting.ts'
+import { listenAddress, setting, verdictPolicy } from './setting.ts'
 import { ssoSettings } from './sso-settings.ts'
-import { verdictPolicy } from './verdict-policy.ts'
 
 export type { SettingDefinition } from './setting.ts'
 

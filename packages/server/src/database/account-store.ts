@@ -1,12 +1,11 @@
 import type { Pool } from 'pg'
-import type { Account, LedgerEntry, Period, Rate } from '../domain/accounts/account.ts'
-import type { AccountChange, AccountStore, NewAccount } from '../domain/ports/account-store.ts'
-import type { Sealer } from '../domain/ports/sealer.ts'
+import type { Account, LedgerEntry, Period, Plan, Rate } from '../domain/accounts/account.ts'
+import type { AccountChange, AccountStore, NewAccount, PlanStore } from '../domain/ports/account-store.ts'
+import type { Sealer } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { grantCredits, listLedger, listUnbalanced, openBalance, reallocate, rollEndedPeriods } from './balances.ts'
-import { isNumberOutOfRange } from './database-error.ts'
+import { isForeignKeyViolation, isNumberOutOfRange } from './database-error.ts'
 import { insertKey } from './key-store.ts'
-import { type AccountRateRow, toAccountRate } from './plan-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 import { makeWebhookSecrets, webhookSecretOf } from './webhook-secrets.ts'
 
@@ -91,9 +90,9 @@ async function rejectTooManyCredits<T>(work: Promise<T>): Promise<T> {
 }
 
 /** Lets nodes that start together check one after the other whether the first account exists. */
-export const lockAccounts = (client: Queryable) => client.query('lock table accounts in share row exclusive mode')
+const lockAccounts = (client: Queryable) => client.query('lock table accounts in share row exclusive mode')
 
-export const hasAccounts = async (client: Queryable): Promise<boolean> =>
+const hasAccounts = async (client: Queryable): Promise<boolean> =>
   (await findRow(client, 'select from accounts limit 1')) !== undefined
 
 async function insertAccount(client: Queryable, account: NewAccount, sealedSecret: Buffer) {
@@ -201,3 +200,87 @@ const toAccount = ({
   accountRate: toAccountRate({ accountRequests, accountSeconds }),
   balance: { creditLimit, creditRemaining, period: { start, end } },
 })
+
+export function makePlanStore({ pool }: { pool: Pool }): PlanStore {
+  return {
+    async savePlan({ name, creditsPerPeriod, rate, accountRate, maxKeys }) {
+      await changeRows(
+        pool,
+        `insert into plans (name, credits_per_period, rate_requests, rate_period_seconds, account_rate_requests,
+           account_rate_period_seconds, max_keys)
+         values ($1, $2, $3, $4, $5, $6, $7)
+         on conflict (name) do update set credits_per_period = excluded.credits_per_period,
+           rate_requests = excluded.rate_requests, rate_period_seconds = excluded.rate_period_seconds,
+           account_rate_requests = excluded.account_rate_requests,
+           account_rate_period_seconds = excluded.account_rate_period_seconds, max_keys = excluded.max_keys`,
+        [
+          name,
+          creditsPerPeriod,
+          rate.requests,
+          rate.periodSeconds,
+          accountRate?.requests ?? null,
+          accountRate?.periodSeconds ?? null,
+          maxKeys,
+        ],
+      )
+    },
+
+    async findPlan(name) {
+      const row = await findRow<PlanRow>(pool, `${selectPlans} where name = $1`, [name])
+      return row && toPlan(row)
+    },
+
+    async listPlans() {
+      return (await listRows<PlanRow>(pool, `${selectPlans} order by credits_per_period, name`)).map(toPlan)
+    },
+
+    async deletePlan(name) {
+      try {
+        return (await changeRows(pool, 'delete from plans where name = $1', [name])) > 0
+      } catch (error) {
+        if (!isForeignKeyViolation(error)) throw error
+        throw new OperatorMistake(`Accounts are on the plan ${name}. Move them first: accounts update ID --plan OTHER.`)
+      }
+    },
+  }
+}
+
+const selectPlans = `
+select name, credits_per_period as "creditsPerPeriod", rate_requests as requests, rate_period_seconds as "periodSeconds",
+  account_rate_requests as "accountRequests", account_rate_period_seconds as "accountSeconds", max_keys as "maxKeys"
+from plans`
+
+type PlanRow = Omit<Plan, 'rate' | 'accountRate'> & Rate & AccountRateRow
+type AccountRateRow = { accountRequests: number | null; accountSeconds: number | null }
+
+const toPlan = ({ requests, periodSeconds, accountRequests, accountSeconds, ...plan }: PlanRow): Plan => ({
+  ...plan,
+  rate: { requests, periodSeconds },
+  accountRate: toAccountRate({ accountRequests, accountSeconds }),
+})
+
+const toAccountRate = ({ accountRequests, accountSeconds }: AccountRateRow): Rate | null =>
+  accountRequests === null || accountSeconds === null
+    ? null
+    : { requests: accountRequests, periodSeconds: accountSeconds }
+
+/**
+ * Records whether this is a test installation, and returns what was recorded. The first service that starts decides,
+ * and nothing changes it later. A database that has accounts by then is not a test installation.
+ */
+export async function claimInstallation({ pool }: { pool: Pool }, { isTest }: { isTest: boolean }): Promise<boolean> {
+  return inTransaction(pool, async (client) => {
+    await lockAccounts(client)
+    const recorded = await findInstallation(client)
+    if (recorded !== undefined) return recorded.isTest
+    const decided = isTest && !(await hasAccounts(client))
+    await changeRows(client, 'insert into installation (is_test) values ($1)', [decided])
+    return decided
+  })
+}
+
+export const isTestInstallation = async ({ pool }: { pool: Pool }): Promise<boolean> =>
+  (await findInstallation(pool))?.isTest === true
+
+const findInstallation = (db: Queryable) =>
+  findRow<{ isTest: boolean }>(db, 'select is_test as "isTest" from installation')

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import type { AccountStep, ActivitySpan, ActivityStore, ServiceStep } from '../domain/ports/activity-store.ts'
+import type { AccountStep, ActivitySpan, ActivityStore, ServiceStep } from '../domain/ports/scan-store.ts'
 import { requestSeconds } from '../runtime/activity-totals.ts'
 import { changeRows, findRow, listRows, toTimeAgo } from './query.ts'
 

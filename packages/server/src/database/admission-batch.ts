@@ -5,7 +5,7 @@ import type { NewScan } from '../domain/scans/scan.ts'
 import { admissionStatements, chargeOneKey } from './admission-statements.ts'
 import { isLeftToOthers } from './database-error.ts'
 import { runStatement } from './query.ts'
-import { newSealedContents, toJobRecord, toScanRecord } from './scan-records.ts'
+import { newSealedContents, toJobRecord, toScanRecord } from './scan-store.ts'
 
 /** The row that a statement returns for one key of the batch. */
 type KeyRow = Rate & {

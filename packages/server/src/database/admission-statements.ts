@@ -1,6 +1,6 @@
 import { countInAccounts, countRequests, keyFields, readWindows } from './admission-counting.ts'
 import { isPeriodOver } from './balances.ts'
-import { jobRecord, scanColumns, scanRecord } from './scan-records.ts'
+import { jobRecord, scanColumns, scanRecord } from './scan-store.ts'
 
 // The statements of the admission gate. Each admits a whole batch: it resolves the keys, counts requests in the rate
 // windows, charges credits, and records scans, ledger rows and jobs. All of it is committed, or nothing.

@@ -1,7 +1,7 @@
 import type { AlertTopic } from '@assay/contract/admin'
 import type { Pool } from 'pg'
 import type { AlertChannel, AlertStore } from '../domain/ports/alert-store.ts'
-import type { Binding, Sealer } from '../domain/ports/sealer.ts'
+import type { Binding, Sealer } from '../domain/ports/secret-store.ts'
 import { changeRows, findRow, listRows } from './query.ts'
 
 type Channels = Pick<

@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../domain/ports/delivery-store.ts'
-import type { Sealer } from '../domain/ports/sealer.ts'
+import type { Sealer } from '../domain/ports/secret-store.ts'
 import { deliveryLock, makeDeliveryAdmin } from './delivery-admin.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { changeRows, findRow, inTransaction, listRows, runStatement, withoutDiskWait } from './query.ts'
@@ -231,3 +231,26 @@ ${eachHost}
 select (select count(*) from deliveries where next_at is not null)::integer as waiting,
   coalesce(extract(epoch from now() - (select min(next_at) from host where next_at <= now())), 0)::float8 as "lateSeconds"
 `
+
+/** Counts the webhooks that test keys of an account cause on a day. Only the latest day is kept. */
+export function makeTestWebhookStore({ pool }: { pool: Pool }, { maxPerDay }: { maxPerDay: number }) {
+  return {
+    maxPerDay,
+    /** Counts one webhook. Returns the seconds until the next day, and counts nothing, when the day is used up. */
+    async take(accountId: string): Promise<number | undefined> {
+      const taken = await changeRows(
+        pool,
+        `insert into test_webhooks as t (account_id, day, count) values ($1, (now() at time zone 'UTC')::date, 1)
+         on conflict (account_id) do update
+         set day = excluded.day, count = case when t.day = excluded.day then t.count + 1 else 1 end
+         where t.day <> excluded.day or t.count < $2`,
+        [accountId, maxPerDay],
+      )
+      if (taken === 1) return undefined
+      return (await findRow<{ seconds: number }>(pool, secondsLeft))?.seconds
+    },
+  }
+}
+
+const secondsLeft = `
+select ceil(extract(epoch from date_trunc('day', now(), 'UTC') + interval '1 day' - now()))::integer as seconds`

@@ -1,8 +1,12 @@
 import type { Pool } from 'pg'
-import { readTarget, toTargetText } from '../domain/downloads/target.ts'
-import { type CredentialValues, maxCredentials, showValues } from '../domain/downloads/values.ts'
-import type { DownloadCredentialStore } from '../domain/ports/download-credential-store.ts'
-import type { Binding, Sealer } from '../domain/ports/sealer.ts'
+import {
+  type CredentialValues,
+  maxCredentials,
+  readTarget,
+  showValues,
+  toTargetText,
+} from '../domain/downloads/target.ts'
+import type { Binding, DownloadCredentialStore, Sealer } from '../domain/ports/secret-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 
 type Row = { id: string; target: string; region: string | null; createdAt: Date; createdBy: string }

@@ -1,5 +1,5 @@
 import { toTimeAgo } from './query.ts'
-import { scanFields, sourceFields } from './scan-records.ts'
+import { scanFields, sourceFields } from './scan-store.ts'
 
 /**
  * Puts jobs back into the queue whose lease has run out or whose pause is over. This is a statement of its own, so that

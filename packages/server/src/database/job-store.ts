@@ -17,7 +17,7 @@ import {
   requeueStatement,
 } from './job-statements.ts'
 import { changeRows, findRow, inTransaction, listRows, runStatement, withoutDiskWait } from './query.ts'
-import { type SourceRow, toSource } from './scan-records.ts'
+import { type SourceRow, toSource } from './scan-store.ts'
 
 const settings = withoutDiskWait
 const maxClaimRounds = 4

@@ -1,8 +1,8 @@
 import type { Pool } from 'pg'
 import type { ApiKey } from '../domain/accounts/account.ts'
-import { parseRestrictions, toRestrictionsText } from '../domain/accounts/key-restrictions.ts'
-import { consoleKeyPrefix } from '../domain/console/console-keys.ts'
-import type { ConsoleKeyStore, KeyStore, NewApiKey } from '../domain/ports/key-store.ts'
+import { parseRestrictions, toRestrictionsText } from '../domain/accounts/keys.ts'
+import { consoleKeyPrefix } from '../domain/console/authentication.ts'
+import type { ConsoleKeyStore, KeyStore, NewApiKey } from '../domain/ports/account-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 
 export function makeKeyStore({ pool }: { pool: Pool }): KeyStore & ConsoleKeyStore {

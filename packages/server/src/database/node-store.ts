@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import type { NodeStatus, NodeStore } from '../domain/ports/node-store.ts'
+import type { NodeStatus, NodeStore } from '../domain/ports/operations.ts'
 import { changeRows, findRow, listRows } from './query.ts'
 
 /**

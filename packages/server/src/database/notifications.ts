@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import type { Notifications, Topic } from '../domain/ports/notifications.ts'
+import type { Notifications, Topic } from '../domain/ports/job-store.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Connector } from './connector.ts'
 import { isOutage } from './database-error.ts'

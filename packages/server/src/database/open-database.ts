@@ -1,10 +1,9 @@
 import type pg from 'pg'
 import type { Logger } from '../runtime/logger.ts'
 import { type Connector, makeConnector } from './connector.ts'
-import { type DatabaseClock, makeDatabaseClock } from './database-clock.ts'
 import { findRow, inTransaction, type Queryable } from './query.ts'
 import { listServerLacks, type ServerLack, toLackTable } from './server-lacks.ts'
-import { type DatabaseWatch, watchDatabase } from './watch-database.ts'
+import { type DatabaseClock, type DatabaseWatch, makeDatabaseClock, watchDatabase } from './watch-database.ts'
 
 export type Database = {
   pool: pg.Pool

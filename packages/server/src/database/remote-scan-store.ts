@@ -8,10 +8,10 @@ import {
   type RemoteScanOptions,
   type RemoteScanState,
   type RemoteScanStore,
-} from '../domain/ports/remote-scan-store.ts'
+} from '../domain/ports/job-store.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { changeRows, listRows, runStatement } from './query.ts'
-import { newSealedContents, type SourceRow, sourceFields, toSource } from './scan-records.ts'
+import { newSealedContents, type SourceRow, sourceFields, toSource } from './scan-store.ts'
 
 /** `listQueues` lists the queues that this process can claim remote scans from at the moment. */
 export function makeRemoteScanStore({ pool, listQueues }: { pool: Pool; listQueues(): string[] }): RemoteScanStore {

@@ -1,11 +1,11 @@
 import type { Pool, PoolClient } from 'pg'
-import type { Binding } from '../domain/ports/sealer.ts'
+import type { Binding } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { alertChannelOf } from './alert-channels.ts'
 import { totpSecretOf } from './console/member-store.ts'
 import { downloadCredentialOf } from './download-credential-store.ts'
 import { changeRows, inTransaction, listRows } from './query.ts'
-import { receiptKeyOf } from './receipt-key-store.ts'
+import { receiptKeyOf } from './service-key-store.ts'
 import { previousWebhookSecretOf, webhookSecretOf } from './webhook-secrets.ts'
 
 type SealedJob = {

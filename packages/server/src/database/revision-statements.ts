@@ -2,7 +2,7 @@ import type { KnownHash } from '../domain/ports/hash-list-store.ts'
 import type { KnownResult } from '../domain/ports/revision-store.ts'
 import { findRow, listRows, type Queryable } from './query.ts'
 import { toScanIdAt } from './scan-partitions.ts'
-import { scanFields } from './scan-records.ts'
+import { scanFields } from './scan-store.ts'
 
 /** Work on changes, with its place. `now` is the time of the transaction. */
 export type WorkRow = {

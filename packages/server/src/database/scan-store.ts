@@ -1,10 +1,109 @@
 import type { Pool } from 'pg'
+import { toIsoText } from '../domain/clock.ts'
+import type { JobSource, NewJob } from '../domain/ports/job-store.ts'
 import type { ScanStore } from '../domain/ports/scan-store.ts'
-import type { Scan } from '../domain/scans/scan.ts'
+import type { NewScan, Scan } from '../domain/scans/scan.ts'
 import { addToDay } from './balances.ts'
 import { changeRows, findRow, inTransaction, type Queryable, runInPieces, toTimeAgo } from './query.ts'
 import { lowestId, makeScanPartitions } from './scan-partitions.ts'
-import { joinRevision, revisedScanFields, scanColumns, scanRecord, toScanRecord } from './scan-records.ts'
+
+/** A new scan as statements read it: an array of these is one JSON parameter, with the types of `scanRecord`. */
+export const toScanRecord = (scan: NewScan) => ({
+  id: scan.id,
+  kind: scan.kind,
+  mode: scan.mode,
+  region: scan.region,
+  status: scan.status,
+  content_length: scan.contentLength,
+  content_type: scan.contentType,
+  content_name: scan.contentName,
+  signals: scan.signals,
+  metadata: scan.metadata,
+  created_at: toIsoText(scan.createdAt),
+  completed_at: scan.completedAt && toIsoText(scan.completedAt),
+})
+
+export const scanRecord = `id uuid, kind text, mode text, region text, status text,
+    content_length bigint, content_type text, content_name text,
+    signals text[], metadata jsonb, created_at timestamptz, completed_at timestamptz`
+
+/** The names of `scanRecord` without their types, for `insert into scans`. */
+export const scanColumns = scanRecord.replaceAll(/(\w+) [\w[\]]+/g, '$1')
+
+/** The fields of a `Scan`, read from the table `scans`. The driver returns bigint as text, so the length is a float. */
+export const scanFields = `scans.id, scans.kind, scans.status, scans.content_length::float8 as "contentLength",
+  scans.content_type as "contentType", scans.content_name as "contentName", scans.signals, scans.metadata,
+  scans.created_at as "createdAt", scans.completed_at as "completedAt"`
+
+/** Joins the last revision of each scan, for `revisedScanFields`. */
+export const joinRevision = `left join lateral (
+  select status, reason, at from scan_revisions where scan_id = scans.id order by scan_revisions.id desc limit 1
+) as revision on true`
+
+/** The fields of a `Scan` with its last revision in the metadata. */
+export const revisedScanFields = scanFields.replace(
+  'scans.metadata',
+  `case when revision.at is null then scans.metadata else coalesce(scans.metadata, '{}') || jsonb_build_object(
+    'revised_status', revision.status,
+    'revised_at', to_char(revision.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+    'revised_reason', revision.reason) end as metadata`,
+)
+
+/** The types of `toJobRecord`. Fields without a value are left out: the shorter the JSON, the faster it is read. */
+export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text,
+    url text, test_case text, hold_ms integer, callback_url text, callback_host text`
+
+export const toJobRecord = ({ source, callbackUrl, queue, holdMs }: NewJob, contents: SealedContents) => ({
+  ...contents.add(source),
+  is_job: true,
+  queue,
+  hold_ms: holdMs,
+  callback_url: callbackUrl ?? undefined,
+  callback_host: callbackUrl === null ? undefined : new URL(callbackUrl).host,
+})
+
+/**
+ * The sealed contents, or keys of contents, of a batch of jobs or remote scans, one after the other in one parameter:
+ * bytes in JSON would be twice as long. Each record says where its own bytes are.
+ */
+export function newSealedContents() {
+  const parts: Buffer[] = []
+  let bytes = 0
+  return {
+    add(source: NewJob['source']) {
+      const sealed = source.at === 'row' ? source.sealed : source.at === 'storage' ? source.sealedKey : undefined
+      const columns = {
+        // PostgreSQL counts bytes from 1.
+        sealed_from: bytes + 1,
+        sealed_bytes: sealed?.length,
+        storage_key: source.at === 'storage' ? source.key : undefined,
+        url: source.at === 'url' ? source.url : undefined,
+        test_case: source.at === 'test' ? source.testCase : undefined,
+      }
+      if (sealed !== undefined) {
+        parts.push(sealed)
+        bytes += sealed.length
+      }
+      return columns
+    },
+    toParameter: () => Buffer.concat(parts),
+  }
+}
+
+type SealedContents = ReturnType<typeof newSealedContents>
+
+export type SourceRow = { sealed: Buffer | null; storageKey: string | null; url: string | null }
+
+/** The columns of a `SourceRow`. */
+export const sourceFields = 'sealed, storage_key as "storageKey", url'
+
+export function toSource({ sealed, storageKey, url }: SourceRow): JobSource {
+  if (sealed !== null) {
+    return storageKey === null ? { at: 'row', sealed } : { at: 'storage', key: storageKey, sealedKey: sealed }
+  }
+  if (url !== null) return { at: 'url', url }
+  throw new Error('A job or remote scan has no content')
+}
 
 export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
   const partitions = makeScanPartitions({ pool })

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import type { NewFile, SharedFile, SignatureStore } from '../domain/ports/signature-store.ts'
+import type { NewFile, SharedFile, SignatureStore } from '../domain/ports/source-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { sendInTransaction } from './notifications.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'

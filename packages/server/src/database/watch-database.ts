@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { PoolClient } from 'pg'
+import type { Clock } from '../domain/clock.ts'
+import type { Logger } from '../runtime/logger.ts'
+import type { Connector } from './connector.ts'
 import { isOutage } from './database-error.ts'
-import { makeProbe } from './probe.ts'
+import { findRow, type Queryable } from './query.ts'
 
 const minPauseMs = 250
 const maxPauseMs = 2000
@@ -109,3 +113,126 @@ export function watchDatabase(deps: Deps) {
 }
 
 export type DatabaseWatch = ReturnType<typeof watchDatabase>
+
+const probeTimeoutMs = 3000
+/** The time includes the search for the primary among several servers, of which one may not answer. */
+const connectTimeoutMs = 5000
+
+type ProbeDeps = {
+  connector: Connector
+  /** Other connectors to the same database. */
+  others?: Connector[]
+  log: Logger
+  clock: DatabaseClock
+}
+
+/**
+ * Makes the probe of the database: whether it answers and accepts writes, and which server that is. It has a connection
+ * of its own, which no other statement can block, and asks for the time, so that it also corrects the clock. When it
+ * reaches another server than other connections do, those are closed, because statements on them would fail or wait for
+ * an answer in vain.
+ */
+function makeProbe({ connector, others = [], log, clock }: ProbeDeps) {
+  const connectors = [connector, ...others]
+  const pool = connector.openPool({
+    max: 1,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: probeTimeoutMs,
+    application_name: 'assay watch',
+  })
+  // The next probe notices that the connection is lost.
+  pool.on('error', () => {})
+  let running: Promise<void> | undefined
+
+  async function runOnce() {
+    try {
+      closeOthers(await findServerId())
+    } catch (error) {
+      for (const one of connectors) one.forgetPrimary()
+      throw error
+    }
+  }
+
+  async function findServerId(): Promise<string> {
+    const client: PoolClient = await pool.connect()
+    try {
+      await clock.measure(client)
+      const serverId = await connector.requireWritable(client)
+      client.release()
+      return serverId
+    } catch (error) {
+      client.release(true)
+      throw error
+    }
+  }
+
+  function closeOthers(serverId: string) {
+    const connections = connectors.reduce((sum, one) => sum + one.keepOnly(serverId), 0)
+    if (connections === 0) return
+    for (const one of others) one.forgetPrimary()
+    const server = connector.findServer()
+    log.warn({ server, connections }, 'another server is the primary now; closed the connections to the old one')
+  }
+
+  return {
+    /** Rejects if the database does not answer or is read-only. Concurrent callers share a probe. */
+    run(): Promise<void> {
+      running ??= runOnce().finally(() => {
+        running = undefined
+      })
+      return running
+    },
+    async close() {
+      await running?.catch(() => {})
+      await pool.end()
+    },
+  }
+}
+
+/** The clock of the database, kept by this process between measurements. */
+export type DatabaseClock = Clock & {
+  /** Asks the database for its time, and corrects this clock. */
+  measure(db: Queryable): Promise<void>
+  /** How far the clock of this machine is ahead of the database's, in milliseconds; below zero when it is behind. */
+  findDifferenceMs(): number
+  /** A sentence while the clocks differ by more than 5 s. */
+  findFault(): string | undefined
+}
+
+const largestDifferenceMs = 5000
+
+/**
+ * Makes the clock by which a node dates what other nodes read. Between measurements it counts with the monotonic clock,
+ * so that setting the time of this machine changes nothing. Each measurement moves it only as far as the answer proves:
+ * the database read its clock at some moment between question and answer. An answer that took long, as on a machine that
+ * is overloaded, proves little, and then moves it little.
+ */
+export function makeDatabaseClock(read = { monotonicMs: () => performance.now(), wallMs: () => Date.now() }) {
+  /** Time of the database minus the monotonic clock; undefined before the first measurement. */
+  let offsetMs: number | undefined
+  const now = () => (offsetMs === undefined ? read.wallMs() : read.monotonicMs() + offsetMs)
+
+  const clock: DatabaseClock = {
+    now: () => new Date(now()),
+
+    async measure(db) {
+      const askedMs = read.monotonicMs()
+      const row = await findRow<{ ms: number }>(db, 'select extract(epoch from clock_timestamp())::float8 * 1000 as ms')
+      const answeredMs = read.monotonicMs()
+      if (row === undefined) return
+      const [least, most] = [row.ms - answeredMs, row.ms - askedMs]
+      offsetMs = offsetMs === undefined ? (least + most) / 2 : Math.min(Math.max(offsetMs, least), most)
+    },
+
+    findDifferenceMs: () => read.wallMs() - now(),
+
+    findFault() {
+      const differenceMs = clock.findDifferenceMs()
+      if (Math.abs(differenceMs) <= largestDifferenceMs) return undefined
+      const seconds = Math.round(Math.abs(differenceMs) / 1000)
+      const side = differenceMs > 0 ? 'ahead of' : 'behind'
+      return `The clock of this machine is ${seconds} s ${side} PostgreSQL's, which Assay goes by. Set both by NTP.`
+    },
+  }
+  return clock
+}

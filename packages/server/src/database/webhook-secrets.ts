@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import type { AccountStore } from '../domain/ports/account-store.ts'
-import type { Binding, Sealer } from '../domain/ports/sealer.ts'
+import type { Binding, Sealer } from '../domain/ports/secret-store.ts'
 import { findRow, inTransaction } from './query.ts'
 
 type WebhookSecrets = Pick<AccountStore, 'listWebhookSecrets' | 'findWebhookRotation' | 'rotateWebhookSecret'>

@@ -4,8 +4,8 @@ import { maxJsonBytes, maxJsonDepth } from '@assay/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { parse } from 'secure-json-parse'
 import { malformed, Problem } from '../domain/problem.ts'
-import { makeSpeedGuard } from '../runtime/speed-guard.ts'
-import { requireMediaType } from './media-type.ts'
+import { makeSpeedGuard } from '../runtime/timers.ts'
+import { requireMediaType } from './request.ts'
 
 const idleMs = 30_000
 /** Limits of `discardRest`: bytes that must arrive in a period, and the longest time in all. */

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Clock } from '../domain/ports/clock.ts'
+import type { Clock } from '../domain/clock.ts'
 import type { EngineState } from '../domain/ports/engines.ts'
 import type { Readiness } from '../domain/readiness.ts'
 

@@ -18,9 +18,18 @@ import {
   ValidationProblemDetails,
   webhookHeaders,
 } from '@assay/contract'
-import { adminSecurity, adminTag, toAdminPaths } from './openapi-admin.ts'
-import { examples } from './openapi-examples.ts'
-import { idParameter, keyParameter, receiptParameter, testParameter, waitParameter } from './openapi-parameters.ts'
+import {
+  adminSecurity,
+  adminTag,
+  examples,
+  headerDescriptions,
+  idParameter,
+  keyParameter,
+  receiptParameter,
+  testParameter,
+  toAdminPaths,
+  waitParameter,
+} from './openapi-parts.ts'
 
 type Json = Record<string, unknown>
 
@@ -274,19 +283,6 @@ const withResultHeader = (response: Json): Json => ({
   ...response,
   headers: { ...(response.headers as Json), [headers.result]: refHeader(headers.result) },
 })
-
-const headerDescriptions = {
-  [headers.creditLimit]: { description: 'Credits of the current billing period', schema: { type: 'integer' } },
-  [headers.creditRemaining]: { description: 'Credits left after this request', schema: { type: 'integer' } },
-  [headers.rateLimit]: { description: 'The rate window, such as 1m', schema: { type: 'string' } },
-  [headers.rateRemaining]: { description: 'Requests left in the current window', schema: { type: 'integer' } },
-  [headers.rateReset]: { description: 'When the window ends', schema: { type: 'string', format: 'date-time' } },
-  [headers.retryAfter]: { description: 'Minimum number of seconds to wait', schema: { type: 'integer', minimum: 1 } },
-  [headers.result]: {
-    description: 'Identifier of the new job, the same as id',
-    schema: { type: 'string', format: 'uuid' },
-  },
-}
 
 const refHeaders = (...names: string[]) => Object.fromEntries(names.map((name) => [name, refHeader(name)]))
 const creditHeaders = refHeaders(headers.creditLimit, headers.creditRemaining)

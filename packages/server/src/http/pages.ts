@@ -1,5 +1,7 @@
-import { type ProblemKind, problemKinds } from '@assay/contract'
+import { type ProblemKind, problemKinds, receiptKeysPath } from '@assay/contract'
 import fastify, { type FastifyInstance } from 'fastify'
+import type { ReceiptKeyStore } from '../domain/ports/secret-store.ts'
+import { toPublicKey } from '../domain/receipts.ts'
 import { toOpenApi } from './openapi.ts'
 import { sendProblem, statusOf } from './problem-response.ts'
 import { toOrigin } from './request.ts'
@@ -84,4 +86,13 @@ async function openReference(): Promise<FastifyInstance> {
     },
   })
   return app
+}
+
+/** Registers the well-known address of the public keys that verify receipts, as a JSON Web Key Set. */
+export function registerReceiptKeys(app: FastifyInstance, keys: Pick<ReceiptKeyStore, 'listKeys'>) {
+  // Unlike other public pages, this one asks the database.
+  app.get(receiptKeysPath, { config: { strangerWeight: 5 } }, async (_request, reply) => {
+    reply.header('Cache-Control', 'public, max-age=60')
+    return { keys: (await keys.listKeys()).map(({ publicKey }) => toPublicKey(publicKey)) }
+  })
 }

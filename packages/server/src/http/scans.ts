@@ -4,7 +4,7 @@ import type { Admitted } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
 import type { ContentStore, JobContent } from '../domain/ports/content-store.ts'
 import { Problem } from '../domain/problem.ts'
-import type { Receipts } from '../domain/receipts/receipts.ts'
+import type { Receipts } from '../domain/receipts.ts'
 import {
   checkFileSubmission,
   checkUrlSubmission,

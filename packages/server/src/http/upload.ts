@@ -6,7 +6,7 @@ import type { ContentWriter, WriterOptions } from '../domain/ports/content-store
 import { malformed } from '../domain/problem.ts'
 import type { Upload, UploadedFile } from '../domain/scans/check-submission.ts'
 import { readBody } from './body.ts'
-import { requireBoundary } from './media-type.ts'
+import { requireBoundary } from './request.ts'
 
 const textFields = ['file_name', 'callback_url'] as const
 type TextField = (typeof textFields)[number]

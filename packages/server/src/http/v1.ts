@@ -1,17 +1,24 @@
 import { listDeliveriesOperation, type Operation, operations, type Account as WireAccount } from '@assay/contract'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Account } from '../domain/accounts/account.ts'
 import type { Admission } from '../domain/accounts/admission.ts'
 import type { Content } from '../domain/content/content.ts'
 import type { AccountStore } from '../domain/ports/account-store.ts'
 import type { JobContent } from '../domain/ports/content-store.ts'
-import type { Receipts } from '../domain/receipts/receipts.ts'
+import { Problem } from '../domain/problem.ts'
+import type { Receipts } from '../domain/receipts.ts'
 import type { DeliveryFeed } from '../domain/webhooks/delivery-feed.ts'
-import { countFailedFastPath, getCaller, type KeyedOperation, makeAdmitHook, prepareAdmission } from './admission.ts'
+import {
+  countFailedFastPath,
+  getCaller,
+  type KeyedOperation,
+  makeAdmitHook,
+  prepareAdmission,
+  type StrangerLimit,
+} from './admission.ts'
 import { runBeforeParsing } from './body.ts'
-import { makeDeliveriesHandler } from './deliveries.ts'
-import { type Handler, makeFileHandler, makeResultHandler, makeUrlHandler, type ScanDeps } from './scans.ts'
-import type { StrangerLimit } from './strangers.ts'
+import { abortWhenClientLeaves } from './request.ts'
+import { type Handler, makeFileHandler, makeResultHandler, makeUrlHandler, readWait, type ScanDeps } from './scans.ts'
 
 export type V1Deps<C extends Content = JobContent> = ScanDeps<C> & {
   admission: Admission
@@ -78,3 +85,27 @@ const toWireAccount = ({ plan, balance, createdAt }: Account): WireAccount => ({
   period_start_date: balance.period.start.toISOString(),
   period_end_date: balance.period.end.toISOString(),
 })
+
+/** Handles queries for the webhooks of the account since a given time. */
+function makeDeliveriesHandler(deps: { deliveryFeed: DeliveryFeed; draining: AbortSignal }): Handler {
+  return async (request, reply) => {
+    const since = readSince(request)
+    const signal = AbortSignal.any([abortWhenClientLeaves(reply), deps.draining])
+    reply.header('Cache-Control', 'no-store')
+    return deps.deliveryFeed.list(getCaller(request), since, { waitMs: readWait(request) * 1000, signal })
+  }
+}
+
+/** JavaScript takes February 30 for March 2; PostgreSQL knows neither that day nor the year 0. */
+const isTime = (text: string) =>
+  !Number.isNaN(Date.parse(text)) && new Date(text).toISOString().slice(0, 10) === text.slice(0, 10)
+
+const timeForm = /^(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z$/
+
+function readSince(request: FastifyRequest): string | undefined {
+  const { since } = request.query as { since?: unknown }
+  if (since === undefined) return undefined
+  if (typeof since === 'string' && timeForm.test(since) && isTime(since)) return since
+  const error = 'since must be a time such as 2026-01-31T12:00:00Z, or the until of an earlier answer.'
+  throw new Problem({ kind: 'validation', errors: { since: [error] } })
+}

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { makeSpeedGuard } from '../runtime/speed-guard.ts'
-import { type Failure, timeoutFailure } from './listener-verdict.ts'
+import { makeSpeedGuard } from '../runtime/timers.ts'
+import { type Failure, timeoutFailure } from './listener-scan.ts'
 
 /** The last bytes that are sent to a client. */
 export type LastReplies = {

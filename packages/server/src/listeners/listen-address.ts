@@ -1,7 +1,7 @@
 import { chmodSync, chownSync } from 'node:fs'
 import { lstat, unlink } from 'node:fs/promises'
 import { connect, type Server } from 'node:net'
-import { FileLockUnavailable, takeFileLock } from '../runtime/file-lock.ts'
+import { FileLockUnavailable, takeFileLock } from '../runtime/files.ts'
 
 /** An address to listen on: a TCP port, or the path of a unix socket. */
 export type ListenAddress = { host: string; port: number } | { path: string; access: SocketAccess }

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
 import type { Logger } from '../runtime/logger.ts'
-import { watchCertificate } from '../runtime/watch-certificate.ts'
+import { watchCertificate } from '../runtime/watch-files.ts'
 import {
   type AbortConnection,
   type Connection,
@@ -15,7 +15,7 @@ import {
 } from './connection.ts'
 import { makeHandshakes } from './handshakes.ts'
 import { type ListenAddress, listenOn } from './listen-address.ts'
-import { abortedFailure, type Failure, fullFailure, incompleteFailure, refusedFailure } from './listener-verdict.ts'
+import { abortedFailure, type Failure, fullFailure, incompleteFailure, refusedFailure } from './listener-scan.ts'
 
 /** Connections that are not served, and may wait for their reply at the same time. Further ones end at once. */
 const maxRejected = 64

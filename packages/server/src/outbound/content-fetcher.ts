@@ -12,8 +12,7 @@ import type {
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/process.ts'
 import type { GuardedAgent, Peer } from './guarded-agent.ts'
-import { OutboundError, toOutboundError } from './outbound-error.ts'
-import { newTimeLimit, type TimeLimit, withinTime } from './time-limit.ts'
+import { newTimeLimit, OutboundError, type TimeLimit, toOutboundError, withinTime } from './outbound-error.ts'
 
 const maxRedirects = 5
 const redirects = new Set([301, 302, 303, 307, 308])

@@ -3,10 +3,16 @@ import { isIP, type Socket } from 'node:net'
 import { connect as startTls } from 'node:tls'
 import type { AddressPolicy } from '../domain/scans/web-address.ts'
 import { request as startRequest } from '../runtime/node-http.ts'
-import { connectTimeoutMessage, dialFirst, enterTunnel, openSocket, whenEvent } from './dial.ts'
-import { noPublicAddress, OutboundError, toOutboundError } from './outbound-error.ts'
-import { makeResolveName, type ResolveName } from './resolve-name.ts'
-import { withinTime } from './time-limit.ts'
+import {
+  connectTimeoutMessage,
+  dialFirst,
+  enterTunnel,
+  makeResolveName,
+  openSocket,
+  type ResolveName,
+  whenEvent,
+} from './dial.ts'
+import { noPublicAddress, OutboundError, toOutboundError, withinTime } from './outbound-error.ts'
 
 type OutboundRequest = {
   url: URL

@@ -1,4 +1,4 @@
-import type { MailSender } from '../domain/ports/mail-sender.ts'
+import type { MailSender } from '../domain/ports/alert-store.ts'
 import type { Logger } from '../runtime/logger.ts'
 
 const timeoutMs = 10_000

@@ -1,6 +1,6 @@
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
 import { SignatureV4 } from '@smithy/signature-v4'
-import type { SignedObject } from '../domain/downloads/authorize.ts'
+import type { SignedObject } from '../domain/downloads/credentials.ts'
 
 /** SHA-256, or with a key its HMAC, in the form in which the signer of AWS uses it. */
 class Sha256 {

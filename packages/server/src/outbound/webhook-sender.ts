@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/webhook-sender.ts'
+import type { WebhookRequest, WebhookResponse, WebhookSender } from '../domain/ports/delivery-store.ts'
 import { type AddressPolicy, checkWebAddress } from '../domain/scans/web-address.ts'
 import { version } from '../runtime/process.ts'
 import type { GuardedAgent, Peer } from './guarded-agent.ts'
-import { OutboundError, toOutboundError } from './outbound-error.ts'
-import { withinTime } from './time-limit.ts'
+import { OutboundError, toOutboundError, withinTime } from './outbound-error.ts'
 
 /** Responses up to 64 KB are read to the end, because some receivers treat an early close as a failure. */
 const maxResponseBytes = 64 * 1024

@@ -1,6 +1,10 @@
-import type { ClaimedJob, JobStore } from '../domain/ports/job-store.ts'
-import type { Notifications } from '../domain/ports/notifications.ts'
-import type { ClaimedRemoteScan, RemoteScanStore } from '../domain/ports/remote-scan-store.ts'
+import type {
+  ClaimedJob,
+  ClaimedRemoteScan,
+  JobStore,
+  Notifications,
+  RemoteScanStore,
+} from '../domain/ports/job-store.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { openLeasedWork } from './leased-work.ts'
 

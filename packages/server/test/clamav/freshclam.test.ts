@@ -9,7 +9,7 @@ import { isRunning } from '../../../../acceptance/support/processes.ts'
 import { openUpdater, type UpdateResult } from '../../src/engines/clamav/freshclam.ts'
 import { findProgram } from '../../src/engines/clamav/installation.ts'
 import { launcherDirs } from '../../src/engines/jail/jail.ts'
-import { chooseUnprivileged, type Unprivileged } from '../../src/runtime/unprivileged.ts'
+import { chooseUnprivileged, type Unprivileged } from '../../src/runtime/process.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { waitFor } from '../support/wait-for.ts'
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
-import { openMirrorProxy } from '../../src/engines/clamav/mirror-proxy.ts'
+import { openMirrorProxy } from '../../src/engines/clamav/freshclam.ts'
 
 describe('the proxy of freshclam', () => {
   /** Stands for a mirror, whose bytes the proxy does not read. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeScratchBudget, ScratchFull } from '../../src/engines/clamav/scratch-budget.ts'
+import { makeScratchBudget, ScratchFull } from '../../src/engines/clamav/clamav-engine.ts'
 import { newContent, newZip } from '../engines/unpack-archives.ts'
 
 const noAbort = new AbortController()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { SignatureFile } from '../../src/engines/clamav/signature-files.ts'
 import { makeSignatureLibrary } from '../../src/engines/clamav/signature-library.ts'
-import { watchStalls } from '../../src/runtime/stall-watch.ts'
+import { watchStalls } from '../../src/runtime/timers.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { newSignatureDirs } from './signature-support.ts'
 

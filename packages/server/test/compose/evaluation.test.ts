@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { evaluate, type Scored } from '../../src/compose/evaluation.ts'
+import { evaluate, type Scored } from '../../src/compose/evaluate-models.ts'
 
 const newPicture = (name: string, label: Scored['label'], a: number, b?: number): Scored => ({
   name,

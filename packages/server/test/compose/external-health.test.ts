@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { noExternal } from '../../src/compose/external-engines.ts'
-import { listExternalChecks, toExternalStatus } from '../../src/compose/external-health.ts'
+import { listExternalChecks, noExternal, toExternalStatus } from '../../src/compose/external-engines.ts'
 import type { EngineHealth } from '../../src/domain/ports/engines.ts'
 import { newEngine, state } from '../scans/scan-support.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { killWhenHung } from '../../src/compose/http-process/kill-when-hung.ts'
+import { killWhenHung } from '../../src/compose/http-process/open-processes.ts'
 
 test('a process that does not answer for a minute is killed once, and one that answers late is not', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { openRemoteScans } from '../../src/compose/remote-scans.ts'
+import { openRemoteScans } from '../../src/compose/scanning.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { makeListStore } from '../../src/database/console/list-store.ts'
 import { makeSignatureStore } from '../../src/database/signature-store.ts'

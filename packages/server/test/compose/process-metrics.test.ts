@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeProcessMetrics } from '../../src/compose/http-process/process-metrics.ts'
+import { makeProcessMetrics } from '../../src/compose/http-process/listen-in-processes.ts'
 import type { Link } from '../../src/runtime/link.ts'
 import { addMetrics, makeMetrics } from '../../src/runtime/metrics.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { listenAddress } from '../../src/config/listen-address.ts'
 import * as readers from '../../src/config/readers.ts'
+import { listenAddress } from '../../src/config/setting.ts'
 
 function assertReads<T>(read: readers.Reader<T>, good: Record<string, T>, bad: string[], says: RegExp) {
   for (const [text, value] of Object.entries(good)) assert.deepEqual(read(text), value, text)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, describe, test } from 'node:test'
-import { isCommonPassword } from '../../src/domain/console/common-passwords.ts'
-import { makePasswords } from '../../src/domain/console/credentials.ts'
+import { makePasswords } from '../../src/domain/console/authentication.ts'
+import { isCommonPassword } from '../../src/domain/console/invitations.ts'
 import type { Problem } from '../../src/domain/problem.ts'
 import { makePasswordHashing } from '../../src/runtime/password-hashing.ts'
 
@@ -83,7 +83,7 @@ describe('passwords', () => {
     // With a pool of one thread, a read that is asked for after many hashes ends before them, or after all of them.
     const script = `
       import { readFile } from 'node:fs/promises'
-      import { makePasswords } from './src/domain/console/credentials.ts'
+      import { makePasswords } from './src/domain/console/authentication.ts'
       import { makePasswordHashing } from './src/runtime/password-hashing.ts'
       const hashing = makePasswordHashing()
       const { hash } = makePasswords(hashing)

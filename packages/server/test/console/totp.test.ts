@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findTotpStep, toBase32, toTotpCode, toTotpUri } from '../../src/domain/console/credentials.ts'
+import { findTotpStep, toBase32, toTotpCode, toTotpUri } from '../../src/domain/console/authentication.ts'
 
 const secret = Buffer.from('12345678901234567890')
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
-import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import { toKeyDigest } from '../../src/domain/accounts/keys.ts'
 import type { AdmissionAnswer, AdmissionGate } from '../../src/domain/ports/admission-gate.ts'
 import { newTestScan } from '../support/test-scan.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type CreditGate, makeAdmission, makeRecentCallers } from '../../src/domain/accounts/admission.ts'
-import type { KeyRestrictions } from '../../src/domain/accounts/key-restrictions.ts'
+import type { KeyRestrictions } from '../../src/domain/accounts/keys.ts'
 import { makeResultWaiters, makeScanning } from '../../src/domain/scans/scanning.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'

@@ -8,7 +8,7 @@ import {
   readHostTarget,
   toTargetText,
 } from '../../src/domain/downloads/target.ts'
-import type { DownloadCredentialStore } from '../../src/domain/ports/download-credential-store.ts'
+import type { DownloadCredentialStore } from '../../src/domain/ports/secret-store.ts'
 import { openTestStores } from '../support/test-stores.ts'
 
 const secret = 'sw0rdfish-of-the-store'

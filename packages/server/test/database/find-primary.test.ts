@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { findPrimary } from '../../src/database/connector.ts'
 import { isOutage, mayHaveCommitted } from '../../src/database/database-error.ts'
-import { findPrimary } from '../../src/database/find-primary.ts'
 import { judgeServer } from '../../src/database/server-lacks.ts'
 
 const [one, two, three] = ['one', 'two', 'three'].map((host) => ({ host, port: 5432 })) as [Host, Host, Host]

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { makeRemoteScanStore } from '../../src/database/remote-scan-store.ts'
-import { maxRemoteScanAttempts, type NewRemoteScan } from '../../src/domain/ports/remote-scan-store.ts'
+import { maxRemoteScanAttempts, type NewRemoteScan } from '../../src/domain/ports/job-store.ts'
 import type { FinalResult } from '../../src/domain/scans/scan.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { containerFormatNames } from '../../src/domain/content/container-formats.ts'
 import { maxUnpackedBytes } from '../../src/domain/ports/engines.ts'
-import { readers } from '../../src/engines/unpack/child/readers.ts'
+import { readers } from '../../src/engines/unpack/child/read-content.ts'
 
 const repository = fileURLToPath(new URL('../../../../', import.meta.url))
 const readText = (path: string) => readFileSync(join(repository, path), 'utf8')

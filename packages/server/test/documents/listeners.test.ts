@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Problem, type Refusal } from '../../src/domain/problem.ts'
-import { toErrorVerdict, toIcapAnswer } from '../../src/listeners/listener-verdict.ts'
+import { toErrorVerdict, toIcapAnswer } from '../../src/listeners/listener-scan.ts'
 
 const document = readFileSync(new URL('../../../../docs/listeners.md', import.meta.url), 'utf8')
 const [, table = ''] = /\n\| Reason .*\n\| -.*\n((?:\|.*\n)+)/.exec(document) ?? []

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readCredential } from '../../src/domain/downloads/read-credential.ts'
+import { readCredential } from '../../src/domain/downloads/credentials.ts'
 import {
+  checkHeaders,
   type DownloadTarget,
   findTarget,
   readBucketTarget,
   readHostTarget,
   readTarget,
+  showValues,
   toTargetText,
   type UrlStyle,
 } from '../../src/domain/downloads/target.ts'
-import { checkHeaders, showValues } from '../../src/domain/downloads/values.ts'
 
 const getTarget = (target: DownloadTarget | string): DownloadTarget => {
   assert.ok(typeof target !== 'string', String(target))

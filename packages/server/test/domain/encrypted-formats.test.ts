@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isEncrypted } from '../../src/domain/content/encrypted-formats.ts'
+import { isEncrypted } from '../../src/domain/content/container.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { toIsoText } from '../../src/domain/iso-text.ts'
+import { toIsoText } from '../../src/domain/clock.ts'
 
 test('times have the text of toISOString', () => {
   const start = Date.UTC(2026, 11, 31, 23, 59, 58)

@@ -8,7 +8,7 @@ import {
   readNetwork,
   toRestrictionsText,
   unrestricted,
-} from '../../src/domain/accounts/key-restrictions.ts'
+} from '../../src/domain/accounts/keys.ts'
 
 const isRefused = (restrictions: Partial<KeyRestrictions>, use: Partial<KeyUse>) =>
   findKeyRefusal(toRestrictionsText({ ...unrestricted, ...restrictions }), {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { fileTypeFromBuffer } from 'file-type'
-import { mayKnow } from '../../src/domain/content/library-signatures.ts'
+import { mayKnow } from '../../src/domain/content/media-type.ts'
 
 type Signature = { at: number; bytes: Buffer }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { drawRandom, newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from '../../src/domain/accounts/secrets.ts'
+import { drawRandom, newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from '../../src/domain/accounts/keys.ts'
 
 test('keys are 190 random bits behind a prefix, and never repeat', () => {
   const keys = new Set(Array.from({ length: 1000 }, newApiKey))

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { findStrippedSources, loadProgram } from '../../src/engines/child-process/stripped-sources.ts'
+import { findStrippedSources, loadProgram } from '../../src/engines/child-process/node-launch.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'assay-stripped-'))
 after(() => rmSync(dir, { recursive: true, force: true }))

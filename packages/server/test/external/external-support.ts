@@ -1,5 +1,4 @@
-import type { ExternalAdapter } from '../../src/engines/external/adapter.ts'
-import type { CommonOptions } from '../../src/engines/external/common-options.ts'
+import type { CommonOptions, ExternalAdapter } from '../../src/engines/external/adapter.ts'
 import { makeExternalEngine } from '../../src/engines/external/external-engine.ts'
 import { readEngineDefinitions } from '../../src/engines/external/open-external.ts'
 import type { OnEscape } from '../../src/engines/jail/escape.ts'

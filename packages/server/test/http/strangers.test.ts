@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import { makeStrangerLimit } from '../../src/http/strangers.ts'
+import { makeStrangerLimit } from '../../src/http/admission.ts'
 
 const perSecond = 200
 const burst = 2 * perSecond

@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { prepareClamdDir } from '../../src/engines/clamav/clamd-config.ts'
-import { takeSocket } from '../../src/engines/clamav/start-clamd.ts'
+import { takeSocket } from '../../src/engines/clamav/supervisor.ts'
 import { openTestClamd, whyNoClamd } from '../clamav/clamd-support.ts'
 import { noAbort, toContent } from '../engines/yara-support.ts'
 

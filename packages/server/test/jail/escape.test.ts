@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { prepareClamdDir } from '../../src/engines/clamav/clamd-config.ts'
 import { openUpdater, type UpdateResult } from '../../src/engines/clamav/freshclam.ts'
-import { startClamd } from '../../src/engines/clamav/start-clamd.ts'
+import { startClamd } from '../../src/engines/clamav/supervisor.ts'
 import { silentLog } from '../support/silent-log.ts'
 
 const loader = ['/lib/ld-linux-aarch64.so.1', '/lib64/ld-linux-x86-64.so.2'].find((path) => existsSync(path))

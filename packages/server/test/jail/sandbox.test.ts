@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { chooseSandbox, scratchName } from '../../src/engines/jail/sandbox.ts'
-import { removeOutsideDir } from '../../src/runtime/outside-dir.ts'
+import { removeOutsideDir } from '../../src/runtime/files.ts'
 
 const user = { owner: undefined, wrap: (command: string, args: string[]) => ({ command, args }) }
 const hasSharedMemory = existsSync('/dev/shm') && statfsSync('/dev/shm').type === 0x01021994

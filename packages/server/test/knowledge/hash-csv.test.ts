@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type HashColumns, type HashLine, makeHashReader } from '../../src/domain/knowledge/hash-csv.ts'
-import { signatureReader } from '../../src/domain/knowledge/signature-hashes.ts'
+import { signatureReader } from '../../src/domain/knowledge/import-hashes.ts'
 
 const [a, b] = ['a'.repeat(64), 'B'.repeat(64)]
 

@@ -2,11 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import type { Content } from '../../src/domain/content/content.ts'
-import { type HashLists, withHashLists } from '../../src/domain/knowledge/hash-lists.ts'
-import { makeMemberHashes } from '../../src/domain/knowledge/member-hashes.ts'
+import { type HashLists, makeMemberHashes, withHashLists } from '../../src/domain/knowledge/hash-lists.ts'
 import { EngineDown, type Work } from '../../src/domain/ports/engines.ts'
-import type { ActiveHashLists, HashVerdict, KnownHash } from '../../src/domain/ports/hash-list-store.ts'
-import type { ListEntry } from '../../src/domain/ports/list-store.ts'
+import type { ActiveHashLists, HashVerdict, KnownHash, ListEntry } from '../../src/domain/ports/hash-list-store.ts'
 import { type ScanOptions, type Verdict, withLists } from '../../src/domain/scans/verdict.ts'
 
 const content = { sha256: 'a'.repeat(64) } as Content

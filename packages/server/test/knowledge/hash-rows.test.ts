@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type HashReader, makeHashReader } from '../../src/domain/knowledge/hash-csv.ts'
-import { newHashRows } from '../../src/domain/knowledge/hash-rows.ts'
-import { signatureReader } from '../../src/domain/knowledge/signature-hashes.ts'
+import { type HashReader, makeHashReader, newHashRows } from '../../src/domain/knowledge/hash-csv.ts'
+import { signatureReader } from '../../src/domain/knowledge/import-hashes.ts'
 
 const hash = '0123456789abcdefABCDEF'.repeat(3).slice(0, 64)
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Problem, type Refusal } from '../../src/domain/problem.ts'
-import { type ClamdEvent, newClamdParser } from '../../src/listeners/clamd/clamd-parser.ts'
-import { toClamdReply, toErrorVerdict, toVerdict } from '../../src/listeners/listener-verdict.ts'
+import { toClamdReply, toErrorVerdict, toVerdict } from '../../src/listeners/listener-scan.ts'
+import { type ClamdEvent, newClamdParser } from '../../src/listeners/serve-clamd.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
 
 /** Parses the pieces and joins consecutive content events, so that the result does not depend on the cuts. */

@@ -2,13 +2,18 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Problem, type Refusal } from '../../src/domain/problem.ts'
 import type { Scan } from '../../src/domain/scans/scan.ts'
-import { serveClamd, toClamdReplies } from '../../src/listeners/clamd/serve-clamd.ts'
 import type { Connection, LastReplies } from '../../src/listeners/connection.ts'
 import { timeoutResponse, toFailureResponse } from '../../src/listeners/icap/icap-response.ts'
 import { serveIcap } from '../../src/listeners/icap/serve-icap.ts'
 import { type Listener, openListener } from '../../src/listeners/listener.ts'
-import { type ListenerScan, type ListenerScans, mostBytes } from '../../src/listeners/listener-scan.ts'
-import { fullFailure, type OnFailure } from '../../src/listeners/listener-verdict.ts'
+import {
+  fullFailure,
+  type ListenerScan,
+  type ListenerScans,
+  mostBytes,
+  type OnFailure,
+} from '../../src/listeners/listener-scan.ts'
+import { serveClamd, toClamdReplies } from '../../src/listeners/serve-clamd.ts'
 import * as clients from '../support/listener-clients.ts'
 import { silentLog } from '../support/silent-log.ts'
 

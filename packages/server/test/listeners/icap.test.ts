@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { IcapFault } from '../../src/domain/icap/icap-headers.ts'
+import { IcapFault } from '../../src/domain/icap/icap-message.ts'
 import { type IcapEvent, newIcapParser } from '../../src/domain/icap/icap-parser.ts'
 import { type IcapRequest, parseRequest } from '../../src/listeners/icap/icap-request.ts'
 import { toBlockPage } from '../../src/listeners/icap/icap-response.ts'
-import { toInfectionHeaders } from '../../src/listeners/listener-verdict.ts'
+import { toInfectionHeaders } from '../../src/listeners/listener-scan.ts'
 import { everySplit, newRandom, spoil, toRandomPieces } from './splits.ts'
 
 const get = 'GET http://x.test/a.zip HTTP/1.1\r\nHost: x.test\r\n\r\n'

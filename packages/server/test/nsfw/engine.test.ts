@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import type { ImageReport, Scores } from '../../src/domain/ports/engines.ts'
-import { toCores } from '../../src/engines/nsfw/cores.ts'
+import { toCores } from '../../src/engines/nsfw/confinement.ts'
 import { waitFor } from '../support/wait-for.ts'
 import {
   newAnimation,

@@ -8,8 +8,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { chooseConfinement } from '../../src/engines/nsfw/confinement.ts'
-import { makeCores, toCores } from '../../src/engines/nsfw/cores.ts'
+import { chooseConfinement, makeCores, toCores } from '../../src/engines/nsfw/confinement.ts'
 
 const probe = fileURLToPath(new URL('child-probe.ts', import.meta.url))
 

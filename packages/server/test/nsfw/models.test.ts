@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import { convert } from '../../src/engines/nsfw/models/convert.ts'
+import { centreKernel } from '../../src/engines/nsfw/models/int8-onnx.ts'
 import {
   type Encoding,
   encodings,
@@ -10,7 +11,6 @@ import {
   readManifest,
 } from '../../src/engines/nsfw/models/manifest.ts'
 import { chooseInt8, hasVnni } from '../../src/engines/nsfw/models/open-models.ts'
-import { centreKernel } from '../../src/engines/nsfw/models/quantization.ts'
 import { InferenceSession, Tensor } from '../../src/engines/nsfw/onnxruntime.ts'
 
 const manifest = await readManifest()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ImageReport } from '../../src/domain/ports/engines.ts'
-import { type ModelRuns, makeProcessorBudget, scorePicture } from '../../src/engines/nsfw/child/score-picture.ts'
+import { type ModelRuns, makeProcessorBudget, scorePicture } from '../../src/engines/nsfw/child/classifier.ts'
 import { largeShape, smallShape } from '../../src/engines/nsfw/models/model.ts'
 import type { Pass, Picture, View } from '../../src/engines/nsfw/pixels/open-picture.ts'
 import { newUnsupported } from '../../src/engines/nsfw/pixels/render.ts'

@@ -4,8 +4,8 @@ import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import type { FetchRequest, FetchResult } from '../../src/domain/ports/content-store.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeContentFetcher } from '../../src/outbound/content-fetcher.ts'
+import { makeResolveName } from '../../src/outbound/dial.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
-import { makeResolveName } from '../../src/outbound/resolve-name.ts'
 import { dialled, openCountedContents } from './origins.ts'
 
 /** 127.0.0.2 stands for the public internet. 127.0.0.1 and ::1 stay forbidden, as for everybody. */

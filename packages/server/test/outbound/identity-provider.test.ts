@@ -4,11 +4,10 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
-import { IdentityError, type IdentityProvider } from '../../src/domain/ports/identity-provider.ts'
+import { IdentityError, type IdentityProvider } from '../../src/domain/ports/member-store.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
-import { makeIdentityProvider } from '../../src/outbound/identity-provider.ts'
-import { makeIssuerFetch } from '../../src/outbound/issuer-fetch.ts'
+import { makeIdentityProvider, makeIssuerFetch } from '../../src/outbound/identity-provider.ts'
 
 const clientId = 'assay'
 const secrets = { state: 'the-state', nonce: 'the-nonce', verifier: 'v'.repeat(43) }

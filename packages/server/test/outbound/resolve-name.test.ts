@@ -6,8 +6,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
+import { makeResolveName } from '../../src/outbound/dial.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
-import { makeResolveName } from '../../src/outbound/resolve-name.ts'
 import { newTestDir } from '../blobs/test-dir.ts'
 
 type Records = { A?: string[]; AAAA?: string[]; silent?: boolean }

@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, createPrivateKey, sign } from 'node:crypto'
 import { describe, test } from 'node:test'
-import {
-  newReceiptKey,
-  type Receipt,
-  signReceipt,
-  toPublicKey,
-  verifyReceipt,
-} from '../../src/domain/receipts/signed-receipt.ts'
+import { newReceiptKey, type Receipt, signReceipt, toPublicKey, verifyReceipt } from '../../src/domain/receipts.ts'
 import { toScanResult } from '../../src/domain/scans/scan.ts'
 import { newTestScan } from '../support/test-scan.ts'
 

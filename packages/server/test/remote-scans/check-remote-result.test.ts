@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkRemoteResult } from '../../src/domain/remote-scans/remote-scan-client.ts'
+import { checkRemoteResult } from '../../src/domain/scans/remote-scan.ts'
 import { unknownContentFields } from '../../src/domain/scans/scan.ts'
 
 const known = { bytes: 5, sha256: 'ab' }

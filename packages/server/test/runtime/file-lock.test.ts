@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { takeFileLock } from '../../src/runtime/file-lock.ts'
+import { takeFileLock } from '../../src/runtime/files.ts'
 
 function newLockPath(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'assay-lock-'))
@@ -26,7 +26,7 @@ test('a lock is held by one process, which is named, and is free after its relea
 
 test('a lock ends with a process that is killed, although its child lives on', async (t) => {
   const path = newLockPath(t)
-  const source = new URL('../../src/runtime/file-lock.ts', import.meta.url)
+  const source = new URL('../../src/runtime/files.ts', import.meta.url)
   const script = `
     import { spawn } from 'node:child_process'
     import { takeFileLock } from '${source}'

@@ -14,12 +14,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { removeTree } from '../../src/runtime/remove-tree.ts'
+import { removeTree } from '../../src/runtime/files.ts'
 
 const isRoot = process.getuid?.() === 0
 const nobody = 65534
 const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--']
-const source = fileURLToPath(new URL('../../src/runtime/remove-tree.ts', import.meta.url))
+const source = fileURLToPath(new URL('../../src/runtime/files.ts', import.meta.url))
 const canReadSource = !isRoot || run([...asNobody, 'test', '-r', source]).status === 0
 
 function run([command = '', ...args]: string[], cwd = '/') {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { watchStalls } from '../../src/runtime/stall-watch.ts'
+import { watchStalls } from '../../src/runtime/timers.ts'
 
 type Check = { afterMs: number; processorMs: number; turns?: number }
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { chooseUnprivileged, wrapGuarded } from '../../src/runtime/unprivileged.ts'
+import { chooseUnprivileged, wrapGuarded } from '../../src/runtime/process.ts'
 
 const isRoot = process.getuid?.() === 0
 

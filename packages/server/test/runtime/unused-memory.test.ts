@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { freeBuffer } from '../../src/runtime/free-buffer.ts'
-import { returnUnusedMemory } from '../../src/runtime/unused-memory.ts'
+import { freeBuffer, returnUnusedMemory } from '../../src/runtime/memory.ts'
 
 const [count, bytes] = [1000, 64 * 1024]
 

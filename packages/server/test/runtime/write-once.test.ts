@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { writeOnce } from '../../src/runtime/write-once.ts'
+import { writeOnce } from '../../src/runtime/files.ts'
 
 /** Calls `onSync` with the inode of each file and directory that is synced, and syncs it. */
 function watchSyncs(t: TestContext, onSync: (inode: number) => void) {

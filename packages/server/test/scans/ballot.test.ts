@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { findQuorum } from '../../src/config/verdict-policy.ts'
+import { findQuorum } from '../../src/config/setting.ts'
 import { EngineDown, type EngineReport } from '../../src/domain/ports/engines.ts'
 import {
   defaultVoteRule,

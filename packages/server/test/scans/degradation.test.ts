@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Problem } from '../../src/domain/problem.ts'
+import type { FinalResult } from '../../src/domain/scans/scan.ts'
 import {
   distrustDegraded,
   findSharedDegradation,
   findSignatureFault,
   makeDegradation,
   withRefusal,
-} from '../../src/domain/scans/degradation.ts'
-import type { FinalResult } from '../../src/domain/scans/scan.ts'
+} from '../../src/domain/scans/scanner.ts'
 import { newContent } from './scan-support.ts'
 
 const now = new Date('2026-11-16T12:00:00Z')

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
-import { findQuorum } from '../../src/config/verdict-policy.ts'
+import { findQuorum } from '../../src/config/setting.ts'
 import { type Content, headBytes } from '../../src/domain/content/content.ts'
 import type { ContentStore } from '../../src/domain/ports/content-store.ts'
 import type { EngineReport, EngineState, ScanEngine, Unpacker } from '../../src/domain/ports/engines.ts'

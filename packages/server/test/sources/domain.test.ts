@@ -6,8 +6,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { checkWebAddress, makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
-import { findChecksum } from '../../src/domain/sources/checksums.ts'
-import { findMinisignKey, readMinisig, requireMinisign } from '../../src/domain/sources/minisign.ts'
 import { presets } from '../../src/domain/sources/presets.ts'
 import {
   findReservedMatch,
@@ -18,6 +16,7 @@ import {
   isSourceFile,
   isTooLong,
 } from '../../src/domain/sources/signature-text.ts'
+import { findChecksum, findMinisignKey, readMinisig, requireMinisign } from '../../src/domain/sources/verification.ts'
 
 const hasMinisign = spawnSync('minisign', ['-v']).status === 0
 

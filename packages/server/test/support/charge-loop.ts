@@ -1,7 +1,7 @@
 import { openStores } from '../../src/compose/stores.ts'
 import { loadConfig } from '../../src/config/load-config.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
-import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
+import { toKeyDigest } from '../../src/domain/accounts/keys.ts'
 import { silentLog } from './silent-log.ts'
 import { newTestScan } from './test-scan.ts'
 

@@ -1,8 +1,8 @@
-import { serveClamd, toClamdReplies } from '../../src/listeners/clamd/serve-clamd.ts'
 import type { Connection, LastReplies } from '../../src/listeners/connection.ts'
 import { timeoutResponse, toFailureResponse } from '../../src/listeners/icap/icap-response.ts'
 import { serveIcap } from '../../src/listeners/icap/serve-icap.ts'
 import { type ListenerScan, type ListenerScans, mostBytes } from '../../src/listeners/listener-scan.ts'
+import { serveClamd, toClamdReplies } from '../../src/listeners/serve-clamd.ts'
 
 type Protocol = { serve(connection: Connection): Promise<void>; replies: LastReplies }
 

@@ -3,7 +3,7 @@ import { chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findFreePort } from '../../../../acceptance/support/free-port.ts'
-import { chooseUnprivileged } from '../../src/runtime/unprivileged.ts'
+import { chooseUnprivileged } from '../../src/runtime/process.ts'
 
 const program = '/usr/sbin/pgbouncer'
 

@@ -7,7 +7,7 @@ import { dataRoot } from '../../../../acceptance/support/data-root.ts'
 import { findFreePort } from '../../../../acceptance/support/free-port.ts'
 import { findChildren } from '../../../../acceptance/support/processes.ts'
 import { findServer } from '../../../../scripts/test-postgres.ts'
-import { chooseUnprivileged } from '../../src/runtime/unprivileged.ts'
+import { chooseUnprivileged } from '../../src/runtime/process.ts'
 import { makeAuthority } from './certificates.ts'
 
 /** The role `tester` needs no password; the role `certified` needs TLS and a client certificate. */

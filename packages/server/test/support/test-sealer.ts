@@ -1,5 +1,5 @@
 import { makeMasterKey } from '../../src/blobs/master-key.ts'
-import type { Sealer } from '../../src/domain/ports/sealer.ts'
+import type { Sealer } from '../../src/domain/ports/secret-store.ts'
 
 const bytes = Buffer.alloc(32, 1)
 export const testMasterKey = makeMasterKey(bytes)

@@ -1,10 +1,9 @@
-import { makeAccountStore } from '../../src/database/account-store.ts'
+import { makeAccountStore, makePlanStore } from '../../src/database/account-store.ts'
 import { makeAdmissionGate } from '../../src/database/admission-gate.ts'
 import { makeKeyStore } from '../../src/database/key-store.ts'
-import { makePlanStore } from '../../src/database/plan-store.ts'
 import { makeScanStore } from '../../src/database/scan-store.ts'
+import { toKeyDigest } from '../../src/domain/accounts/keys.ts'
 import { type AccountRequest, makeRegistration } from '../../src/domain/accounts/registration.ts'
-import { toKeyDigest } from '../../src/domain/accounts/secrets.ts'
 import { openTestDatabase } from './test-database.ts'
 import { testSealer } from './test-sealer.ts'
 

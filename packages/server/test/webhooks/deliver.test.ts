@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { newWebhookSecret } from '../../src/domain/accounts/secrets.ts'
+import { newWebhookSecret } from '../../src/domain/accounts/keys.ts'
 import type { Attempt, ClaimedDelivery, NextDeliveryState } from '../../src/domain/ports/delivery-store.ts'
 import { makeDeliver, sendSample } from '../../src/domain/webhooks/deliver.ts'
 import { newLoopbackSender, openRawReceiver, openReceiver, type Received, type Reply } from './receivers.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { decideNextState, defaultRetryMs } from '../../src/domain/webhooks/schedule.ts'
+import { decideNextState, defaultRetryMs } from '../../src/domain/webhooks/deliver.ts'
 
 const now = new Date('2027-03-01T12:00:00Z')
 const minute = 60_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AlertStore, ClaimedAlert } from '../../src/domain/ports/alert-store.ts'
-import { openAlertWorker } from '../../src/workers/alert-worker.ts'
+import { openAlertWorker } from '../../src/workers/periodic-work.ts'
 import { silentLog } from '../support/silent-log.ts'
 
 const waiting: ClaimedAlert = {

@@ -18,11 +18,10 @@ import {
   type Unpacker,
 } from '../../src/domain/ports/engines.ts'
 import type { Problem } from '../../src/domain/problem.ts'
-import { noDegradation } from '../../src/domain/scans/degradation.ts'
 import { makeInspection } from '../../src/domain/scans/inspection.ts'
 import { listQueues, makeRunJob } from '../../src/domain/scans/jobs.ts'
 import type { FinalResult } from '../../src/domain/scans/scan.ts'
-import type { Scanner } from '../../src/domain/scans/scanner.ts'
+import { noDegradation, type Scanner } from '../../src/domain/scans/scanner.ts'
 import { makeResultWaiters } from '../../src/domain/scans/scanning.ts'
 import { makeSubmitting } from '../../src/domain/scans/submitting.ts'
 import { makeWorkClock } from '../../src/domain/scans/work-clock.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pino } from 'pino'
-import { openSweeper } from '../../src/workers/sweeper.ts'
+import { openSweeper } from '../../src/workers/periodic-work.ts'
 
 function newLog() {
   const lines: { level: number; msg: string; removed?: number }[] = []

@@ -4,9 +4,8 @@ import { makeJobContents } from '../job-contents.ts'
 import type { MasterKey } from '../master-key.ts'
 import type { FileBounds } from '../sealed-file.ts'
 import { type AttemptDeps, findStoreMistake } from './attempts.ts'
-import { makePartBuffers, partBytes } from './part-upload.ts'
 import { openS3Calls, type S3Settings } from './s3-calls.ts'
-import { createSealedObject, reopenSealedObject } from './sealed-object.ts'
+import { createSealedObject, makePartBuffers, partBytes, reopenSealedObject } from './sealed-object.ts'
 
 type Deps = {
   settings: S3Settings & { prefix: string }

@@ -10,9 +10,9 @@ import { countMigrationsDone, listMigrations, migrate } from '../../database/mig
 import type { Database } from '../../database/open-database.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { toCommandActor } from '../../runtime/system-user.ts'
+import { toCommandActor } from '../../runtime/process.ts'
 import { openConnection } from '../stores.ts'
-import { type Manifest, masterKeyFile, readManifest, toTableFile } from './manifest.ts'
+import { type Manifest, masterKeyFile, readManifest, toTableFile } from './write-backup.ts'
 
 type Options = {
   /** The master key is lost: the sealed secrets are restored nevertheless; `master-key rotate --lost` replaces them. */

@@ -3,16 +3,16 @@ import { createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config/load-config.ts'
+import { waitAtMost } from '../../runtime/clock.ts'
 import type { Closers } from '../../runtime/closers.ts'
+import { openOutsideDir, shortDirs } from '../../runtime/files.ts'
+import type { Link } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { Metrics } from '../../runtime/metrics.ts'
-import { openOutsideDir, shortDirs } from '../../runtime/outside-dir.ts'
+import { addMetrics, keepTotals, type Metrics, type MetricValues } from '../../runtime/metrics.ts'
 import { countConnectionsByFileLimit, type HttpListener } from '../connections.ts'
 import { divideContentMemory, findPictureMemory } from '../content-memory.ts'
 import { openHttpProcesses } from './open-processes.ts'
-import { makeProcessMetrics } from './process-metrics.ts'
-import type { CallDeps } from './serve-calls.ts'
-import { toProcessConfig } from './wire.ts'
+import { type CallDeps, toProcessConfig } from './wire.ts'
 
 type Deps = {
   /** Serves what HTTP processes pass on. */
@@ -101,4 +101,48 @@ function toUrl(server: Server, { tlsCert }: Config): string {
   const { address, port, family } = found
   const host = address === '0.0.0.0' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
   return `${tlsCert === undefined ? 'http' : 'https'}://${host}:${port}`
+}
+
+/** How long a scrape waits for a process; then its last values are used. */
+const answerMs = 2000
+
+/**
+ * Reads the metrics of the HTTP processes. Counts of a process that has ended are kept, as far as they were read, so
+ * that totals do not fall.
+ */
+export function makeProcessMetrics() {
+  const latest = new Map<Link, MetricValues>()
+  let ended: MetricValues = []
+
+  let keeping = Promise.resolve()
+
+  async function readOne(link: Link) {
+    const reading = link.call('metrics').then(
+      ({ value }) => {
+        if (latest.has(link)) latest.set(link, value as MetricValues)
+      },
+      () => {},
+    )
+    await waitAtMost(reading, answerMs)
+  }
+
+  /** In one turn, values leave those of running processes and join those of ended ones: no scrape has them twice. */
+  async function keep(link: Link) {
+    const sum = await addMetrics([ended, keepTotals(latest.get(link) ?? [])])
+    latest.delete(link)
+    ended = sum
+  }
+
+  return {
+    add(link: Link) {
+      latest.set(link, [])
+      void link.closed.then(() => {
+        keeping = keeping.then(() => keep(link))
+      })
+    },
+    async read(): Promise<MetricValues[]> {
+      await Promise.all([...latest.keys()].map(readOne))
+      return [...latest.values(), ended]
+    },
+  }
 }

@@ -6,9 +6,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Link, openLink } from '../../runtime/link.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { killWhenHung } from './kill-when-hung.ts'
-import { type CallDeps, makeCallHandlers } from './serve-calls.ts'
-import { type ControlMessage, linkDescriptor, makeWireErrors, type ProcessSettings } from './wire.ts'
+import {
+  type CallDeps,
+  type ControlMessage,
+  linkDescriptor,
+  makeCallHandlers,
+  makeWireErrors,
+  type ProcessSettings,
+} from './wire.ts'
 
 const program = fileURLToPath(new URL('main.ts', import.meta.url))
 
@@ -218,4 +223,25 @@ async function endWithin(child: ChildProcess, ended: Promise<void>, ms: number) 
   const timer = setTimeout(() => child.kill('SIGKILL'), ms)
   await ended
   clearTimeout(timer)
+}
+
+const checkMs = 10_000
+/** Checks in a row without an answer, after which a process counts as hung. */
+const mostMissed = 6
+
+/**
+ * Calls `kill` when a process has not answered for a minute. Checks are counted instead of the time since the last
+ * answer, which also passes while the machine is suspended or this process is busy.
+ */
+export function killWhenHung({ call, closed }: Pick<Link, 'call' | 'closed'>, kill: () => void) {
+  let missed = 0
+  const noteAnswer = () => {
+    missed = 0
+  }
+  const timer = setInterval(() => {
+    if (missed === mostMissed) kill()
+    if (missed++ === 0) void call('ping').then(noteAnswer, noteAnswer)
+  }, checkMs)
+  timer.unref()
+  void closed.then(() => clearInterval(timer))
 }

@@ -7,10 +7,14 @@ import type { ContentStore, FeedFetcher } from '../../domain/ports/content-store
 import type { UnpackBudget } from '../../domain/ports/engines.ts'
 import type { ClaimedSource, HeldSignature, NewSet, RefusedFile, SourceStore } from '../../domain/ports/source-store.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
-import { findChecksum } from '../../domain/sources/checksums.ts'
-import { findMinisignKey, readMinisig, requireMinisign } from '../../domain/sources/minisign.ts'
 import { isRuleFile } from '../../domain/sources/signature-text.ts'
-import { SourceError } from '../../domain/sources/source-error.ts'
+import {
+  findChecksum,
+  findMinisignKey,
+  readMinisig,
+  requireMinisign,
+  SourceError,
+} from '../../domain/sources/verification.ts'
 import { findProgram } from '../../engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../engines/clamav/open-own-clamd.ts'
 import { countSignatures } from '../../engines/clamav/signature-files.ts'
@@ -20,8 +24,7 @@ import { openUnpacker } from '../../engines/unpack/open-unpacker.ts'
 import { hideCredentials } from '../../runtime/hide-credentials.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { collectFiles } from './collect-files.ts'
-import { listKnownGood } from './known-good.ts'
-import type { TriedFiles } from './trial.ts'
+import { listKnownGood, type TriedFiles } from './trial.ts'
 import { tryRules } from './try-rules.ts'
 import { trySignatures } from './try-signatures.ts'
 

@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { Link, MemberStore } from '../../domain/ports/member-store.ts'
 import { isUniqueViolation } from '../database-error.ts'
 import { changeRows, findRow, hasBegun, inTransaction, listRows } from '../query.ts'
-import { lockMembers, setPassword } from './member-rows.ts'
+import { lockMembers, setPassword } from './session-store.ts'
 
 type LinkStore = Pick<
   MemberStore,

@@ -1,5 +1,5 @@
 import type { Pool } from 'pg'
-import type { ListEntry, ListStore, NewListEntry } from '../../domain/ports/list-store.ts'
+import type { ListEntry, ListStore, NewListEntry } from '../../domain/ports/hash-list-store.ts'
 import { sendInTransaction } from '../notifications.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from '../query.ts'
 

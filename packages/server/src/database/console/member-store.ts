@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from 'pg'
 import type { AccountMember, Member, MemberStore, Membership, Removal } from '../../domain/ports/member-store.ts'
-import type { Binding, Sealer } from '../../domain/ports/sealer.ts'
+import type { Binding, Sealer } from '../../domain/ports/secret-store.ts'
 import { changeRows, findRow, inTransaction, listRows } from '../query.ts'
 import { makeLinkStore } from './link-store.ts'
 import {
@@ -8,12 +8,12 @@ import {
   hasOtherOperator,
   hasOtherOwner,
   lockMembers,
+  makeSessionStore,
   memberColumns,
   selectMember,
   selectMembership,
   setPassword,
-} from './member-rows.ts'
-import { makeSessionStore } from './session-store.ts'
+} from './session-store.ts'
 
 export function makeMemberStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): MemberStore {
   return {

@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
-import type { RecordedScan, RejectedRequestStore, ScanHistory } from '../../domain/ports/scan-history.ts'
+import type { RecordedScan, RejectedRequestStore, ScanHistory } from '../../domain/ports/scan-store.ts'
 import { changeRows, findRow, listPage, listRows, toPage, toPattern } from '../query.ts'
-import { joinRevision, revisedScanFields } from '../scan-records.ts'
+import { joinRevision, revisedScanFields } from '../scan-store.ts'
 
 export function makeScanHistory({ pool }: { pool: Pool }): ScanHistory {
   return {

@@ -1,7 +1,13 @@
-import type { Pool } from 'pg'
-import type { MemberStore, Membership, OpenSession } from '../../domain/ports/member-store.ts'
-import { changeRows, findRow, hasBegun, listRows, toTimeAgo } from '../query.ts'
-import { findMember, selectMembership } from './member-rows.ts'
+import type { Pool, PoolClient } from 'pg'
+import type {
+  AttemptLimits,
+  AttemptStore,
+  Member,
+  MemberStore,
+  Membership,
+  OpenSession,
+} from '../../domain/ports/member-store.ts'
+import { changeRows, findRow, hasBegun, listRows, type Queryable, toTimeAgo } from '../query.ts'
 
 type SessionStore = Pick<
   MemberStore,
@@ -111,3 +117,108 @@ select $1, decode($2, 'hex'), id, $4, now(), now(),
   least($11::timestamptz, now() + $5::float8 * interval '1 millisecond'), $6, $7, $10
 from admitted
 `
+
+export const memberColumns = `
+members.id, email, members.name, is_operator as "isOperator", members.suspended_at as "suspendedAt",
+  password_hash as "passwordHash", totp_confirmed_at as "totpConfirmedAt",
+  cardinality(recovery_codes) as "recoveryCodesLeft", members.created_at as "createdAt", last_seen_at as "lastSeenAt"`
+
+export const selectMember = `select ${memberColumns} from members`
+
+export const findMember = (db: Queryable, id: string) =>
+  findRow<Member>(db, `${selectMember} where members.id = $1`, [id])
+
+/**
+ * Makes transactions that decide by who the operators and owners are run one after the other. They take this lock
+ * before any other, so that they do not wait for each other in a circle.
+ */
+export const lockMembers = (client: PoolClient) => client.query('lock table members in share row exclusive mode')
+
+/** Whether another operator than this person can sign in. */
+export async function hasOtherOperator(client: PoolClient, id: string): Promise<boolean> {
+  const text = 'select from members where is_operator and suspended_at is null and id <> $1 limit 1'
+  return (await findRow(client, text, [id])) !== undefined
+}
+
+/** Whether another owner of the account than this person can sign in. */
+export async function hasOtherOwner(client: PoolClient, accountId: string, id: string): Promise<boolean> {
+  const text = `select from memberships join members on members.id = member_id
+    where account_id = $1 and member_id <> $2 and role = 'owner' and suspended_at is null limit 1`
+  return (await findRow(client, text, [accountId, id])) !== undefined
+}
+
+export const selectMembership = `
+select account_id as "accountId", accounts.name as "accountName", role,
+  accounts.suspended_at as "accountSuspendedAt", suspended_reason as "suspendedReason"
+from memberships join accounts on accounts.id = account_id`
+
+/**
+ * Sets the password, ends all sessions and links for a new password, and forgets all browsers, in the transaction of the
+ * client. With `from`, it does so only while the hash is still that one. The update comes first: it waits for sign-ins
+ * that lock the member, so that the statements after it see their sessions.
+ */
+export async function setPassword(client: PoolClient, id: string | null, { from, to }: { from?: string; to: string }) {
+  const text = 'update members set password_hash = $2 where id = $1 and ($3::text is null or password_hash = $3)'
+  if ((await changeRows(client, text, [id, to, from ?? null])) === 0) return false
+  await changeRows(client, 'delete from console_sessions where member_id = $1', [id])
+  await changeRows(client, 'delete from console_devices where member_id = $1', [id])
+  await changeRows(client, 'delete from console_links where member_id = $1', [id])
+  return true
+}
+
+/**
+ * Whether the failures of a subject still count: the last one lies within the memory. One in the future, from before the
+ * clock of the database was set back, does not. The clock is read when the row is: another attempt may have changed it
+ * since the statement began.
+ */
+const isRemembered = `f.last_at > clock_timestamp() - $5::float8 * interval '1 millisecond' and f.last_at <= clock_timestamp()`
+/**
+ * The end of the pause after a failure. Beyond 20 doublings the pause is the longest anyway, and power() would
+ * overflow.
+ */
+const pauseEnd = `f.last_at + least($3 * power(2, least(f.failures - $2, 20)), $4) * interval '1 millisecond'`
+/** A subject has a pause if its free failures are used up. */
+const hasPause = `(${isRemembered} and f.failures >= $2 and ${pauseEnd} > clock_timestamp())`
+
+export function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
+  const toValues = (subject: string, limits: AttemptLimits) => [
+    subject,
+    limits.freeFailures,
+    limits.firstPauseMs,
+    limits.longestPauseMs,
+    limits.memoryMs,
+  ]
+  const findPause: AttemptStore['findPause'] = async (subject, limits) => {
+    const row = await findRow<{ waitMs: number }>(
+      pool,
+      `select (extract(epoch from ${pauseEnd} - clock_timestamp()) * 1000)::float8 as "waitMs"
+       from sign_in_failures f where subject = $1 and ${hasPause}`,
+      toValues(subject, limits),
+    )
+    return row && { waitMs: Math.max(1, row.waitMs) }
+  }
+
+  return {
+    findPause,
+    async countAttempt(subject, limits) {
+      const counted = await changeRows(
+        pool,
+        `insert into sign_in_failures as f (subject, failures, last_at) values ($1, 1, clock_timestamp())
+         on conflict (subject) do update set last_at = clock_timestamp(),
+           failures = case when ${isRemembered} then f.failures + 1 else 1 end
+         where not ${hasPause}`,
+        toValues(subject, limits),
+      )
+      // A pause that ends between the two statements still refuses this attempt, for a moment.
+      return counted === 1 ? undefined : ((await findPause(subject, limits)) ?? { waitMs: 1 })
+    },
+    async uncountAttempt(subject) {
+      await changeRows(pool, 'update sign_in_failures set failures = failures - 1 where subject = $1', [subject])
+      // During the pause of a network, every email address that is tried would otherwise leave a row.
+      await changeRows(pool, 'delete from sign_in_failures where subject = $1 and failures <= 0', [subject])
+    },
+    async forgetFailures(subject) {
+      await changeRows(pool, 'delete from sign_in_failures where subject = $1', [subject])
+    },
+  }
+}

@@ -1,8 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
-import type { Member } from '../../domain/ports/member-store.ts'
-import type { MappedRoles, SsoStore } from '../../domain/ports/sso-store.ts'
+import type { MappedRoles, Member, SsoStore } from '../../domain/ports/member-store.ts'
 import { changeRows, findRow, hasBegun, inTransaction, listRows, type Queryable } from '../query.ts'
-import { hasOtherOperator, hasOtherOwner, lockMembers, memberColumns } from './member-rows.ts'
+import { hasOtherOperator, hasOtherOwner, lockMembers, memberColumns } from './session-store.ts'
 
 export function makeSsoStore({ pool }: { pool: Pool }): SsoStore {
   return {

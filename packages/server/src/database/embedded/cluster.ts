@@ -16,11 +16,9 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { OperatorMistake } from '../../domain/problem.ts'
-import { diskFull } from '../../runtime/file-error.ts'
-import { removeTree } from '../../runtime/remove-tree.ts'
-import type { Unprivileged } from '../../runtime/unprivileged.ts'
-import type { Binaries } from './binaries.ts'
-import { type Layout, makeDatabaseDir } from './layout.ts'
+import { diskFull, removeTree } from '../../runtime/files.ts'
+import type { Unprivileged } from '../../runtime/process.ts'
+import { type Binaries, type Layout, makeDatabaseDir } from './layout.ts'
 
 export type Cluster = { layout: Layout; binaries: Binaries; unprivileged: Unprivileged }
 

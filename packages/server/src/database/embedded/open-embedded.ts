@@ -4,8 +4,7 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from '../../runtime/logger.ts'
-import { chooseUnprivileged } from '../../runtime/unprivileged.ts'
-import { findBinaries, linkLibraries } from './binaries.ts'
+import { chooseUnprivileged } from '../../runtime/process.ts'
 import {
   type Cluster,
   createCluster,
@@ -15,7 +14,7 @@ import {
   startServer,
   stopServer,
 } from './cluster.ts'
-import { prepareDataDir, prepareLayout, toSocketFile } from './layout.ts'
+import { findBinaries, linkLibraries, prepareDataDir, prepareLayout, toSocketFile } from './layout.ts'
 
 const databaseUsers = ['postgres', 'node', 'nobody']
 

@@ -1,4 +1,4 @@
-import type { KeyRestrictions } from './key-restrictions.ts'
+import type { KeyRestrictions } from './keys.ts'
 
 export type Plan = {
   name: string

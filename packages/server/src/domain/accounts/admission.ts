@@ -1,8 +1,7 @@
 import { newCache } from '../new-cache.ts'
 import type { AdmissionAnswer, AdmissionGate, Caller } from '../ports/admission-gate.ts'
 import { Problem } from '../problem.ts'
-import { findKeyRefusal, type KeyUse } from './key-restrictions.ts'
-import { toKeyDigest } from './secrets.ts'
+import { findKeyRefusal, type KeyUse, toKeyDigest } from './keys.ts'
 
 /** Which requests need credit: all, or scans alone. */
 export type CreditGate = 'all' | 'scans'

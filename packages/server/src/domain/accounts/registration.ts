@@ -1,11 +1,8 @@
 import { v7 as newId } from 'uuid'
-import type { AccountStore, NewAccount } from '../ports/account-store.ts'
-import type { KeyStore, NewApiKey } from '../ports/key-store.ts'
-import type { PlanStore } from '../ports/plan-store.ts'
+import type { AccountStore, KeyStore, NewAccount, NewApiKey, PlanStore } from '../ports/account-store.ts'
 import { OperatorMistake } from '../problem.ts'
 import type { Account, ApiKey, Rate } from './account.ts'
-import { type KeyRestrictions, unrestricted } from './key-restrictions.ts'
-import { newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix } from './secrets.ts'
+import { type KeyRestrictions, newApiKey, newWebhookSecret, toKeyDigest, toKeyPrefix, unrestricted } from './keys.ts'
 
 export type AccountRequest = {
   name: string

@@ -3,12 +3,11 @@ import {
   IdentityError,
   type IdentityProvider,
   type IssuerAnswer,
+  type Member,
   type SignInSecrets,
-} from '../ports/identity-provider.ts'
-import type { Member } from '../ports/member-store.ts'
+} from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
-import { type Origin, toDigest } from './authentication.ts'
-import { isSameSecret } from './credentials.ts'
+import { isSameSecret, type Origin, toDigest } from './authentication.ts'
 import { newToken, type OpenedSession } from './sign-in.ts'
 import { makeSsoAdmission, type SsoAdmissionDeps } from './sso-admission.ts'
 

@@ -1,12 +1,8 @@
 import { v7 as newId } from 'uuid'
 import type { AuditLog } from '../ports/audit-log.ts'
-import type { Identity } from '../ports/identity-provider.ts'
-import type { Member, MemberStore } from '../ports/member-store.ts'
-import type { MappedRoles, SsoStore } from '../ports/sso-store.ts'
+import type { Identity, MappedRoles, Member, MemberStore, SsoStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
-import { type Origin, requireActive } from './authentication.ts'
-import type { Passwords } from './credentials.ts'
-import { type RoleRule, toMappedRoles } from './role-mapping.ts'
+import { type Origin, type Passwords, requireActive } from './authentication.ts'
 import { newToken, type OpenedSession, type SignIn } from './sign-in.ts'
 
 export type SsoRules = {
@@ -179,3 +175,34 @@ const makeAddressCheck =
 
 const newConcurrent = () =>
   new Problem({ kind: 'conflict', detail: 'Somebody just used this address at the same time. Try again.' })
+
+/** Gives a role to people whose role claim has this value; `*` to everybody. */
+export type RoleRule = { value: string } & (
+  | { role: 'operator'; accountId: null }
+  | { role: 'owner' | 'member'; accountId: string }
+)
+
+/** The roles that the claims of a person give. An owner of an account is not also its member. */
+export function toMappedRoles(claims: Record<string, unknown>, claim: string, rules: RoleRule[]): MappedRoles {
+  const values = findValues(claims, claim)
+  const matching = rules.filter(({ value }) => value === '*' || values.includes(value))
+  const roles = new Map<string, 'owner' | 'member'>()
+  for (const { role, accountId } of matching) {
+    if (role !== 'operator' && roles.get(accountId) !== 'owner') roles.set(accountId, role)
+  }
+  return {
+    isOperator: matching.some(({ role }) => role === 'operator'),
+    accounts: [...roles].map(([accountId, role]) => ({ accountId, role })),
+  }
+}
+
+/** The texts of a claim, which is one text or a list. The name may be a path, as some issuers nest their roles. */
+function findValues(claims: Record<string, unknown>, claim: string): string[] {
+  const found = claims[claim] ?? claim.split('.').reduce<unknown>(findMember, claims)
+  return (Array.isArray(found) ? found : [found]).filter((value) => typeof value === 'string')
+}
+
+const findMember = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined

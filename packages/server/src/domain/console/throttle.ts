@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
-import type { AttemptLimits, AttemptStore } from '../ports/attempt-store.ts'
+import type { AttemptLimits, AttemptStore } from '../ports/member-store.ts'
 import { Problem } from '../problem.ts'
 
 /** A person, network or browser whose failures are counted together, and how many failures cause no pause. */

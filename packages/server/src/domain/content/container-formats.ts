@@ -1,3 +1,4 @@
+import { gitFormats, hasOldTarHeader, oldArchives } from './archive-formats.ts'
 import { diskFormats } from './disk-formats.ts'
 import {
   type ContainerFormat,
@@ -10,9 +11,6 @@ import {
   openedByReader,
   type Row,
 } from './format-row.ts'
-import { gitFormats } from './git-formats.ts'
-import { oldArchives } from './old-archives.ts'
-import { hasOldTarHeader } from './tar-header.ts'
 
 /** Recognises a format by the first bytes. */
 export function findContainerFormat(head: Buffer): ContainerFormat | undefined {

@@ -1,5 +1,4 @@
 import { setImmediate } from 'node:timers/promises'
-import { hasAscii85 } from './ascii85.ts'
 import {
   base64Kinds,
   continuesLikeBase32,
@@ -9,12 +8,9 @@ import {
   newShortLineSearch,
   sign,
 } from './base64-text.ts'
-import { binHexChar } from './binhex-text.ts'
 import type { Content } from './content.ts'
-import { isPage } from './document-formats.ts'
-import { isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './hex-digits.ts'
-import { hasNumberList } from './number-list.ts'
-import { hasUnifiedDiff, isPatchLine, mayBeginPatch } from './patch-lines.ts'
+import { hasNumberList, isHexDigit, isHexWord, minHexDigits, newHexLineSearch } from './digits.ts'
+import { binHexChar, isPage } from './document-formats.ts'
 
 /** Bytes that are searched at once. The search takes longest, over 10 ms, for nothing but short lines. */
 const pieceBytes = 65_536
@@ -186,4 +182,70 @@ function searchLines(text: Buffer, at: number): number {
     start = end + 1
   } while (start < text.length && (start <= at + 1 || base64.isOpen() || hex.isOpen()))
   return start
+}
+
+/** The lines with which a change begins in a unified, a context and a normal diff, and binary data in one of Git. */
+const unified = /@@ -\d{1,9}(?:,\d{1,9})? \+\d/y
+const context = /\*\*\* \d{1,9}(?:,\d{1,9})? \*\*\*\*/y
+const normal = /\d{1,9}(?:,\d{1,9})?[acd]\d{1,9}(?:,\d{1,9})?\r?\n[<>] /y
+export const binaryPatch = 'GIT binary patch'
+
+const star = 0x2a
+const less = 0x3c
+const greater = 0x3e
+const letterG = 0x47
+
+/** Whether a change of a unified diff begins in the text, at any indent. The search for a rare sign takes little time. */
+function hasUnifiedDiff(text: string): boolean {
+  for (let at = text.indexOf('@@ -'); at !== -1; at = text.indexOf('@@ -', at + 1))
+    if (matches(unified, text, at)) return true
+  return false
+}
+
+/** Whether a line begins with a sign at which `isPatchLine` looks. This tells most lines. */
+function mayBeginPatch(text: string, start: number): boolean {
+  const first = text.charCodeAt(start)
+  return first === star || first === letterG || first === less || first === greater
+}
+
+/** Whether a change of another diff, or binary data of Git, begins in this line. */
+function isPatchLine(text: string, start: number): boolean {
+  const first = text.charCodeAt(start)
+  if (first === star) return matches(context, text, start)
+  if (first === letterG) return text.startsWith(binaryPatch, start)
+  if ((first !== less && first !== greater) || text.charCodeAt(start + 1) !== blank || start < 2) return false
+  // The first line that is added or removed stands behind the one that tells its number.
+  return matches(normal, text, text.lastIndexOf('\n', start - 2) + 1) && normal.lastIndex === start + 2
+}
+
+function matches(pattern: RegExp, text: string, at: number): boolean {
+  pattern.lastIndex = at
+  return pattern.test(text)
+}
+
+/** Fewer characters hold no file. */
+export const minAscii85Chars = 80
+export const ascii85End = '~>'
+
+const data = 1
+const blankKind = 2
+
+/** The kind of each byte, 0 for those that Ascii85 does not have. `z` and `y` stand for four bytes each. */
+export const ascii85Kinds = new Uint8Array(256)
+for (let byte = 0x21; byte <= 0x75; byte++) ascii85Kinds[byte] = data
+for (const char of 'yz') ascii85Kinds[char.charCodeAt(0)] = data
+for (const char of ' \t\r\n\v\f') ascii85Kinds[char.charCodeAt(0)] = blankKind
+
+/** Whether a text has as many characters of Ascii85 as a file takes in front of the mark that ends it. */
+function hasAscii85(text: string): boolean {
+  for (let end = text.indexOf(ascii85End); end !== -1; end = text.indexOf(ascii85End, end + 1)) {
+    let chars = 0
+    for (let at = end - 1; at >= 0 && chars < minAscii85Chars; at--) {
+      const kind = ascii85Kinds[text.charCodeAt(at)]
+      if (kind === 0) break
+      if (kind === data) chars++
+    }
+    if (chars >= minAscii85Chars) return true
+  }
+  return false
 }

@@ -1,6 +1,5 @@
 import { maxHeaderBytes } from '@assay/contract'
-import type { Encapsulated, Layout } from './encapsulated.ts'
-import { IcapFault } from './icap-headers.ts'
+import { type Encapsulated, IcapFault, type Layout } from './icap-message.ts'
 
 /** A parsed head of a request or a response. */
 type Head = {

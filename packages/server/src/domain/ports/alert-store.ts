@@ -1,5 +1,5 @@
 import type { AlertTopic, ChannelKind } from '@assay/contract/admin'
-import type { NodeStatus } from './node-store.ts'
+import type { NodeStatus } from './operations.ts'
 
 /** A place that alerts are sent to: of an account, or of the operators if `accountId` is null. */
 export type AlertChannel = {
@@ -88,4 +88,9 @@ export type AlertStore = {
   deleteOldMessages(): Promise<number>
   /** Records the attempt of the newest claim. Without a pause, no attempt follows. */
   recordAttempt(claimed: ClaimedAlert, result: { failure: string | null; pauseMs: number | undefined }): Promise<void>
+}
+
+export type MailSender = {
+  /** Returns the reason why the mail server did not take the mail, or undefined. */
+  send(mail: { to: string; subject: string; text: string }): Promise<string | undefined>
 }

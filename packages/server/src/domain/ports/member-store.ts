@@ -149,3 +149,91 @@ export type MemberStore = {
   /** Deletes expired sessions, links and single sign-ons, and devices and failures of these ages. Returns how many. */
   deleteExpired(ages: { devicesMs: number; failuresMs: number }): Promise<number>
 }
+
+/**
+ * `freeFailures` cause no pause; each failure beyond them doubles it, up to the longest. `memoryMs` without an attempt
+ * resets the count.
+ */
+export type AttemptLimits = { freeFailures: number; firstPauseMs: number; longestPauseMs: number; memoryMs: number }
+
+/** Failed attempts to guess a secret, by subject. */
+export type AttemptStore = {
+  /**
+   * Counts an attempt as failed before its result is known, so that concurrent attempts count like successive ones.
+   * During the pause after earlier failures it counts nothing and returns how long to wait.
+   */
+  countAttempt(subject: string, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
+  /** How long the pause of a subject still lasts; undefined when there is none. */
+  findPause(subject: string, limits: AttemptLimits): Promise<{ waitMs: number } | undefined>
+  /** Takes back one attempt that did not fail. */
+  uncountAttempt(subject: string): Promise<void>
+  forgetFailures(subject: string): Promise<void>
+}
+
+/** The roles that the role mapping gives to a person. */
+export type MappedRoles = { isOperator: boolean; accounts: { accountId: string; role: AccountRole }[] }
+
+type Key = { issuer: string; subject: string }
+
+/** Single sign-ons that were begun, and the members that belong to persons at an issuer. */
+export type SsoStore = {
+  addAttempt(attempt: { digest: string; sessionId: string | null; lifetimeMs: number }): Promise<void>
+  /** Removes the attempt, so that it can be finished once. Undefined when it is unknown, used or too old. */
+  takeAttempt(digest: string): Promise<{ sessionId: string | null } | undefined>
+  findMember(key: Key): Promise<Member | undefined>
+  /** Returns false when the email address is in use. */
+  createMember(member: NewMember): Promise<boolean>
+  /** Returns false when the person at the issuer belongs to another member, or the member to another person. */
+  link(key: Key, memberId: string): Promise<boolean>
+  /** Removes the link and the roles that came with it. */
+  unlink(memberId: string): Promise<Removal>
+  /**
+   * Gives the mapped roles, and takes away those that an earlier mapping gave. Roles that were given in Assay stay.
+   * Returns the changes, such as `+operator`.
+   */
+  setRoles(memberId: string, roles: MappedRoles): Promise<string[]>
+  describe(memberId: string, sessionId: string): Promise<{ isLinked: boolean; isSsoSession: boolean }>
+}
+
+/** A person at the issuer, as a verified ID token describes them. */
+export type Identity = {
+  issuer: string
+  /** Identifies the person at the issuer for ever; email addresses may change hands. */
+  subject: string
+  email: string | undefined
+  isEmailVerified: boolean
+  name: string | undefined
+  claims: Record<string, unknown>
+}
+
+/** Values that tie an answer of the issuer to the browser that began the sign-in. */
+export type SignInSecrets = { state: string; nonce: string; verifier: string }
+
+/** The parameters with which the issuer sends the browser back. */
+export type IssuerAnswer = { code?: string; state: string; iss?: string; error?: string }
+
+/** A sign-in that the issuer did not confirm. The message is for the log and the audit log. */
+export class IdentityError extends Error {
+  /** True if the issuer did not answer, so that another attempt may succeed. */
+  readonly isUnreachable: boolean
+
+  constructor(message: string, { isUnreachable, cause }: { isUnreachable: boolean; cause?: unknown }) {
+    super(message, { cause })
+    this.isUnreachable = isUnreachable
+  }
+}
+
+/** An OpenID Connect issuer. Every function that asks it throws an IdentityError. */
+export type IdentityProvider = {
+  issuer: string
+  /** The page of the issuer on which the person signs in. */
+  toSignInUrl(secrets: SignInSecrets): Promise<string>
+  /** Exchanges the code of the answer for an ID token, and verifies it. */
+  identify(answer: IssuerAnswer, secrets: SignInSecrets): Promise<Identity>
+  /** The page of the issuer that ends the session there; undefined if there is none, or it is not known yet. */
+  findSignOutUrl(): string | undefined
+  /** Asks the issuer and returns why it cannot be used; undefined if it can. */
+  findFault(): Promise<string | undefined>
+  /** The same by the last answer of the issuer. Asks again at times, and waits only for the first answer. */
+  findLastFault(): Promise<string | undefined>
+}

@@ -1,5 +1,5 @@
 import type { ScanKind } from '@assay/contract'
-import type { Clock } from '../ports/clock.ts'
+import type { Clock } from '../clock.ts'
 import type { ContentLocation, JobContents } from '../ports/content-store.ts'
 import { EngineStarved } from '../ports/engines.ts'
 import type { ClaimedJob, Completion, JobStore } from '../ports/job-store.ts'

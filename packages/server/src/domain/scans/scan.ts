@@ -1,7 +1,7 @@
 import type { ScanKind, ScanMode, ScanResult, ScanResultType } from '@assay/contract'
 import { v7 } from 'uuid'
-import { drawRandom } from '../accounts/secrets.ts'
-import { toIsoText } from '../iso-text.ts'
+import { drawRandom } from '../accounts/keys.ts'
+import { toIsoText } from '../clock.ts'
 
 export type Scan = {
   id: string

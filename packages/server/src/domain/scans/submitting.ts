@@ -1,18 +1,18 @@
 import type { ScanKind } from '@assay/contract'
 import { type Admitted, toAdmitted } from '../accounts/admission.ts'
-import { findKeyRefusal } from '../accounts/key-restrictions.ts'
+import { findKeyRefusal } from '../accounts/keys.ts'
+import type { Clock } from '../clock.ts'
 import type { Content } from '../content/content.ts'
 import type { Describer } from '../content/media-type.ts'
 import type { AdmissionGate, Caller, Idempotency } from '../ports/admission-gate.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { JobContent, JobContents } from '../ports/content-store.ts'
 import type { NewJob } from '../ports/job-store.ts'
 import { Problem } from '../problem.ts'
 import { findFileCase, findUrlCase, type TestCase, testMark } from '../test-mode.ts'
 import { findMismatch } from './check-submission.ts'
-import type { Degradation } from './degradation.ts'
 import { anyStore, testQueue, toQueueName } from './jobs.ts'
 import { type ContentFields, type NewScan, newScanId, unknownContentFields } from './scan.ts'
+import type { Degradation } from './scanner.ts'
 
 type Deps = {
   gate: AdmissionGate

@@ -1,9 +1,9 @@
 import type { ScanKind } from '@assay/contract'
+import type { Clock } from '../clock.ts'
 import type { Content } from '../content/content.ts'
 import { newCache } from '../new-cache.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { JobTurn } from '../ports/engines.ts'
-import type { ListEntry, ListStore } from '../ports/list-store.ts'
+import type { ListEntry, ListStore } from '../ports/hash-list-store.ts'
 
 /** The options of a scan that its verdict depends on, beside the content. */
 export type ScanOptions = {

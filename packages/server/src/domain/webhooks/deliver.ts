@@ -1,11 +1,16 @@
-import { hash } from 'node:crypto'
-import type { Clock } from '../ports/clock.ts'
-import type { Attempt, ClaimedDelivery, DeliveryStore, NextDeliveryState } from '../ports/delivery-store.ts'
-import type { WebhookResponse, WebhookSender } from '../ports/webhook-sender.ts'
+import { createHmac, hash } from 'node:crypto'
+import { webhookHeaders } from '@assay/contract'
+import type { Clock } from '../clock.ts'
+import type {
+  Attempt,
+  ClaimedDelivery,
+  DeliveryStore,
+  NextDeliveryState,
+  WebhookResponse,
+  WebhookSender,
+} from '../ports/delivery-store.ts'
 import { retryBriefly } from '../retry.ts'
 import { newScanId, toScanResult } from '../scans/scan.ts'
-import { decideNextState, defaultRetryMs } from './schedule.ts'
-import { toSignatureHeaders } from './signature.ts'
 
 /** The time limit of an attempt. The leases of deliveries must be longer. */
 const attemptMs = 15_000
@@ -132,3 +137,105 @@ export function toAnswerText(answer: Buffer): string {
 /** Decodes the beginning of a response, without a last character that the cut divides. */
 const decodeBeginning = (bytes: Buffer) =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, maxAnswerBytes), { stream: true })
+
+const second = 1000
+const minute = 60 * second
+const hour = 60 * minute
+
+/** The pause after each failed attempt. The last attempt follows the last pause. */
+export const defaultRetryMs: readonly number[] = [
+  5 * second,
+  5 * minute,
+  30 * minute,
+  2 * hour,
+  5 * hour,
+  10 * hour,
+  10 * hour,
+]
+
+const jitter = 0.2
+const minPauseAfter429Ms = minute
+const tooManyRequestsStatus = 429
+const goneStatus = 410
+
+/** The parts of a response that decide about a retry. The status is null when there was no response. */
+type Answer = { status: number | null; retryAfter: string | undefined }
+
+type FinishedAttempt = {
+  /** Attempts before this one. */
+  attempts: number
+  answer: Answer
+  /** The time, which a date in Retry-After is compared with. */
+  now: Date
+  /** A random number from 0 to 1, for the jitter. */
+  random: number
+}
+
+/** Decides whether to try again, and after which pause. A redirect is a failure: the account did not name the other address. */
+export function decideNextState(
+  retryMs: readonly number[],
+  { attempts, answer, now, random }: FinishedAttempt,
+): NextDeliveryState {
+  if (isSuccess(answer.status)) return { state: 'delivered' }
+  if (answer.status === goneStatus) return { state: 'stopped' }
+  const stepMs = retryMs[attempts]
+  if (stepMs === undefined) return { state: 'dead' }
+  const pauseMs = Math.max(
+    stepMs * (1 - jitter + 2 * jitter * random),
+    Math.min(findRetryAfterMs(answer.retryAfter, now) ?? 0, 2 * stepMs),
+    answer.status === tooManyRequestsStatus ? minPauseAfter429Ms : 0,
+  )
+  return { state: 'pending', pauseMs: Math.round(pauseMs) }
+}
+
+export const isSuccess = (status: number | null): boolean => status !== null && status >= 200 && status <= 299
+
+/** Reads Retry-After: seconds, or one of the three date formats of HTTP. */
+function findRetryAfterMs(text: string | undefined, now: Date): number | undefined {
+  const value = text?.trim() ?? ''
+  if (/^\d{1,12}$/.test(value)) return Number(value) * second
+  // Date.parse alone would accept almost any text.
+  if (!/^[A-Z][a-z]{2,8},? [\w :-]{15,25}$/.test(value)) return undefined
+  // The format of asctime has no zone and would be read as local time.
+  const at = Date.parse(value.endsWith('GMT') ? value : `${value} GMT`)
+  return Number.isNaN(at) ? undefined : at - now.getTime()
+}
+
+type DeliveryToSign = {
+  /** Identifier of the delivery, sent in every attempt so that receivers can deduplicate. */
+  id: string
+  body: Buffer
+  /** The secret of the account, followed by its previous one while that is still valid. */
+  secrets: readonly string[]
+  /** Attempts before this one. */
+  attempts: number
+  /** The time of this attempt. */
+  at: Date
+}
+
+/**
+ * The headers that prove the origin of a delivery. The headers of Standard Webhooks sign body, id and time with every
+ * valid secret. `X-Api-Signature` has room for one signature of the body: the first attempt uses the current secret, and
+ * further attempts take turns, so that a receiver that knows either secret gets the delivery.
+ */
+export function toSignatureHeaders({ id, body, secrets, attempts, at }: DeliveryToSign): Record<string, string> {
+  const secret = secrets[attempts % secrets.length]
+  if (secret === undefined) throw new Error(`The account of delivery ${id} has no webhook secret`)
+  const timestamp = String(Math.floor(at.getTime() / 1000))
+  const signatures = secrets.map((valid) => {
+    const hmac = createHmac('sha256', toStandardKey(valid)).update(`${id}.${timestamp}.`).update(body)
+    return `v1,${hmac.digest('base64')}`
+  })
+  return {
+    [webhookHeaders.signature]: createHmac('sha256', Buffer.from(secret)).update(body).digest('hex'),
+    [webhookHeaders.id]: id,
+    [webhookHeaders.timestamp]: timestamp,
+    [webhookHeaders.standardSignature]: signatures.join(' '),
+  }
+}
+
+/** Standard Webhooks decodes the text after `whsec_` into the key. Secrets that operators chose may have any form. */
+function toStandardKey(secret: string): Buffer {
+  const encoded = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret)?.[1]
+  return encoded === undefined ? Buffer.from(secret) : Buffer.from(encoded, 'base64')
+}

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryList } from '@assay/contract'
+import type { Clock } from '../clock.ts'
 import type { AccountStore } from '../ports/account-store.ts'
 import type { Caller } from '../ports/admission-gate.ts'
-import type { Clock } from '../ports/clock.ts'
 import type { DeliveriesSince, DeliveryStore } from '../ports/delivery-store.ts'
-import { toSignatureHeaders } from './signature.ts'
+import { toSignatureHeaders } from './deliver.ts'
 
 const pollMs = 1000
 /** Requests of an account that may wait at once, on each node; others are answered at once. */

@@ -1,14 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
-import { startAwakeTimer } from '../../runtime/awake-timer.ts'
-import { waitForRoom } from '../../runtime/wait-for-room.ts'
+import { waitForRoom } from '../../runtime/memory.ts'
+import { startAwakeTimer } from '../../runtime/timers.ts'
 import { isEscape } from '../jail/escape.ts'
 import { stallMs as defaultStallMs } from './engine-options.ts'
-import { type Frame, frameKinds, toFrameHead } from './frames.ts'
+import { type Frame, frameKinds, readFrames, sendBody, toFrameHead } from './frames.ts'
 import type { Launch } from './node-launch.ts'
-import { readFrames } from './read-frames.ts'
 import { type ResourceLimits, watchResources, watchStalls } from './resource-watch.ts'
-import { sendBody } from './send-body.ts'
 
 /** The child ended by itself, or another process killed it. */
 export class ProcessDied extends Error {}

@@ -1,9 +1,8 @@
 import { chmodSync, lchownSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { maxUnpackedBytes } from '../../domain/ports/engines.ts'
-import { findOutsideDir, openOutsideDir, removeOutsideDir, shortDirs } from '../../runtime/outside-dir.ts'
-import { removeTree } from '../../runtime/remove-tree.ts'
-import type { Unprivileged } from '../../runtime/unprivileged.ts'
+import { findOutsideDir, openOutsideDir, removeOutsideDir, removeTree, shortDirs } from '../../runtime/files.ts'
+import type { Unprivileged } from '../../runtime/process.ts'
 import { makeDirOfUser, scratchName } from '../jail/sandbox.ts'
 
 /**

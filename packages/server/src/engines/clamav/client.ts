@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineBusy, type Work } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
-import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
+import { connectTo, type ServerAddress } from '../../runtime/node-http.ts'
 import { acceptReply, endOfStream, maxReplyLength, sendCommand, streamToClamd, toEngineDown } from './connection.ts'
 
 /** Content up to this size uses a kept connection; larger content takes so long to scan that it makes no difference. */

@@ -2,10 +2,9 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown } from '../../domain/ports/engines.ts'
-import { startAwakeTimer } from '../../runtime/awake-timer.ts'
-import { freeBuffer } from '../../runtime/free-buffer.ts'
-import { connectTo, type ServerAddress } from '../../runtime/server-address.ts'
-import { waitForRoom } from '../../runtime/wait-for-room.ts'
+import { freeBuffer, waitForRoom } from '../../runtime/memory.ts'
+import { connectTo, type ServerAddress } from '../../runtime/node-http.ts'
+import { startAwakeTimer } from '../../runtime/timers.ts'
 
 export const maxReplyLength = 4096
 export const endOfStream = Buffer.alloc(4)

@@ -1,6 +1,6 @@
 import type { EngineState } from '../../domain/ports/engines.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { ServerAddress } from '../../runtime/server-address.ts'
+import type { ServerAddress } from '../../runtime/node-http.ts'
 import { makeClamAvEngine, toReport } from './clamav-engine.ts'
 import { makeClamdClient } from './client.ts'
 import type { ClamAv } from './open-own-clamd.ts'

@@ -1,5 +1,5 @@
 import type { Logger } from '../../runtime/logger.ts'
-import type { Unprivileged } from '../../runtime/unprivileged.ts'
+import type { Unprivileged } from '../../runtime/process.ts'
 import type { OnEscape } from '../jail/escape.ts'
 import type { Sandbox } from '../jail/sandbox.ts'
 import { prepareClamdDir, removeClamdDir, toClamdConfig } from './clamd-config.ts'
@@ -13,7 +13,7 @@ import {
   type SignatureFile,
   toDigest,
 } from './signature-files.ts'
-import { startClamd } from './start-clamd.ts'
+import { startClamd } from './supervisor.ts'
 
 /** `officialAt` is the build time of ClamAV's official databases; undefined when they are not loaded. */
 export type LoadedSignatures = { digest: string; officialAt: Date | undefined }

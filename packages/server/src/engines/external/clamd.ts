@@ -1,10 +1,9 @@
 import { EngineDown } from '../../domain/ports/engines.ts'
-import type { ServerAddress } from '../../runtime/server-address.ts'
+import type { ServerAddress } from '../../runtime/node-http.ts'
 import type { OptionReader } from '../../runtime/toml-options.ts'
 import { toReport } from '../clamav/clamav-engine.ts'
 import { makeClamdClient } from '../clamav/client.ts'
-import { ContentRefused, type ExternalAdapter, type ExternalKind } from './adapter.ts'
-import { readTlsOptions } from './tls-options.ts'
+import { ContentRefused, type ExternalAdapter, type ExternalKind, readTlsOptions } from './adapter.ts'
 
 const versionTimeoutMs = 3000
 /** How long the version of the engine and its databases counts as known. */

@@ -1,14 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Content } from '../../domain/content/content.ts'
 import { EngineDown, type EngineHealth } from '../../domain/ports/engines.ts'
-import { startAwakeTimer } from '../../runtime/awake-timer.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { toPrintable } from '../../runtime/text-lines.ts'
-import { type Answer, ContentRefused, type ExternalAdapter } from './adapter.ts'
-import { makeBreaker } from './breaker.ts'
-import type { CommonOptions } from './common-options.ts'
-import { makeLatency } from './latency.ts'
-import { newProbeContent } from './probe-content.ts'
+import { startAwakeTimer } from '../../runtime/timers.ts'
+import { type Answer, type CommonOptions, ContentRefused, type ExternalAdapter, newProbeContent } from './adapter.ts'
 
 const maxVersionLength = 100
 const maxReasonLength = 300
@@ -136,3 +132,90 @@ export const toCleanText = (text: string, length: number) =>
   toPrintable(text.slice(0, length)).slice(0, length).toWellFormed().trim()
 
 export const toReason = (error: unknown) => toCleanText((error as Error).message, maxReasonLength)
+
+/** Failures in a row after which an engine is no longer asked by scans. */
+const maxFailures = 3
+/** Pause between two probes of an engine that does not answer. */
+const probeEveryMs = 5000
+
+type BreakerDeps = {
+  /** Asks the engine for a harmless scan, and throws when it does not answer. */
+  probe(): Promise<void>
+  onOpen(reason: string): void
+  onClose(): void
+}
+
+/**
+ * A circuit breaker. After a few failures in a row it is open: scans fail without waiting for the engine, and the
+ * service probes the engine at once and then every few seconds, until it answers. A scan that the content alone makes
+ * fail opens it only for as long as one probe takes.
+ */
+function makeBreaker({ probe, onOpen, onClose }: BreakerDeps) {
+  let failuresInRow = 0
+  let fault: string | undefined
+  let isOpen = false
+  let isClosed = false
+  let timer: NodeJS.Timeout | undefined
+
+  function noteSuccess() {
+    failuresInRow = 0
+    fault = undefined
+    if (!isOpen) return
+    isOpen = false
+    onClose()
+  }
+
+  function noteFailure(reason: string) {
+    failuresInRow++
+    fault = reason
+    if (isOpen || isClosed || failuresInRow < maxFailures) return
+    isOpen = true
+    onOpen(reason)
+    void tryAgain()
+  }
+
+  async function tryAgain() {
+    try {
+      await probe()
+      noteSuccess()
+    } catch (error) {
+      fault = (error as Error).message
+      if (isClosed) return
+      timer = setTimeout(tryAgain, probeEveryMs)
+      timer.unref()
+    }
+  }
+
+  return {
+    isOpen: () => isOpen,
+    findFault: () => fault,
+    noteSuccess,
+    noteFailure,
+    close() {
+      isClosed = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+const keptCount = 1000
+
+/** Remembers how long the last scans took. */
+function makeLatency() {
+  const recent: number[] = []
+  let next = 0
+
+  const findQuantile = (sorted: number[], part: number) =>
+    sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]
+
+  return {
+    note(ms: number) {
+      recent[next] = ms
+      next = (next + 1) % keptCount
+    },
+    find() {
+      const sorted = recent.toSorted((a, b) => a - b)
+      return { p50: findQuantile(sorted, 0.5), p99: findQuantile(sorted, 0.99) }
+    },
+  }
+}

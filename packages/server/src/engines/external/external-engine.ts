@@ -10,8 +10,7 @@ import {
 } from '../../domain/ports/engines.ts'
 import { makeSemaphore } from '../../domain/semaphore.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import type { ExternalAdapter } from './adapter.ts'
-import type { CommonOptions } from './common-options.ts'
+import type { CommonOptions, ExternalAdapter } from './adapter.ts'
 import { makeEngineCalls, toCleanText, toReason } from './engine-calls.ts'
 
 const maxFindings = 50

@@ -3,10 +3,12 @@ import type { ScanEngine } from '../../domain/ports/engines.ts'
 import type { VoteRule } from '../../domain/scans/ballot.ts'
 import { openParts } from '../../runtime/closers.ts'
 import { makeOptionReader, type OptionReader, type TomlTable } from '../../runtime/toml-options.ts'
-import type { AdapterDeps, ExternalKind } from './adapter.ts'
-import { type CommonOptions, readCommonOptions, readVoteRule } from './common-options.ts'
+import { type AdapterDeps, type CommonOptions, type ExternalKind, readCommonOptions, readVoteRule } from './adapter.ts'
+import { clamdKind } from './clamd.ts'
+import { commandKind } from './command.ts'
 import { makeExternalEngine } from './external-engine.ts'
-import { kinds } from './kinds.ts'
+import { httpKind } from './http.ts'
+import { icapKind } from './icap/icap-adapter.ts'
 
 /** Engines of Assay itself, whose tables only say how their findings count. */
 const builtInNames = ['ClamAV', 'YARA']
@@ -83,3 +85,11 @@ export const openExternalEngines = (definitions: Definition[], deps: Omit<Adapte
     }
     return { engines, close: closers.closeAll }
   })
+
+/** The kinds of engines that `kind = "..."` in assay.toml can name. */
+const kinds: Readonly<Record<string, ExternalKind>> = {
+  clamd: clamdKind,
+  command: commandKind,
+  http: httpKind,
+  icap: icapKind,
+}

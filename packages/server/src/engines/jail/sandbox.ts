@@ -2,9 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { lchownSync, lstatSync, mkdirSync, statfsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { OperatorMistake } from '../../domain/problem.ts'
-import { openOutsideDir } from '../../runtime/outside-dir.ts'
-import { removeTree } from '../../runtime/remove-tree.ts'
-import { type Unprivileged, wrapGuarded } from '../../runtime/unprivileged.ts'
+import { openOutsideDir, removeTree } from '../../runtime/files.ts'
+import { type Unprivileged, wrapGuarded } from '../../runtime/process.ts'
 
 const tmpfsType = 0x01021994
 const memoryDir = '/dev/shm'

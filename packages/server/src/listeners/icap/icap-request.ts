@@ -1,6 +1,14 @@
 import { MIMEType } from 'node:util'
-import { type Encapsulated, type Layout, parseEncapsulated, type SectionRules } from '../../domain/icap/encapsulated.ts'
-import { findOne, IcapFault, listValues, parseHeaders } from '../../domain/icap/icap-headers.ts'
+import {
+  type Encapsulated,
+  findOne,
+  IcapFault,
+  type Layout,
+  listValues,
+  parseEncapsulated,
+  parseHeaders,
+  type SectionRules,
+} from '../../domain/icap/icap-message.ts'
 import { toContentName } from '../../domain/scans/check-submission.ts'
 
 export type IcapRequest = {

@@ -4,8 +4,7 @@ import { newMultipartParser } from '../../domain/content/multipart.ts'
 import { Problem } from '../../domain/problem.ts'
 import { toContentName } from '../../domain/scans/check-submission.ts'
 import type { Scan } from '../../domain/scans/scan.ts'
-import type { ListenerScan, ListenerScans } from '../listener-scan.ts'
-import { toErrorVerdict, toVerdict, type Verdict } from '../listener-verdict.ts'
+import { type ListenerScan, type ListenerScans, toErrorVerdict, toVerdict, type Verdict } from '../listener-scan.ts'
 import type { Message } from './icap-request.ts'
 
 /** The verdict on a message. `reference` is the id of a scan, or an id in the log. */

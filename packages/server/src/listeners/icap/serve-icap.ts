@@ -1,17 +1,17 @@
-import { IcapFault } from '../../domain/icap/icap-headers.ts'
+import { IcapFault } from '../../domain/icap/icap-message.ts'
 import { type IcapEvent, newIcapParser } from '../../domain/icap/icap-parser.ts'
 import { type Connection, IncompleteRequest } from '../connection.ts'
 import { type IcapRequest, parseRequest, readMessage } from './icap-request.ts'
 import {
   type IcapHeaders,
   makeResponder,
+  makeTrickle,
   type Responder,
   type ResponderDeps,
   toIcapHead,
   toRejection,
 } from './icap-response.ts'
 import { cleanDecision, type Decision, type MessageScanDeps, newMessageScan } from './message-scan.ts'
-import { makeTrickle } from './trickle.ts'
 
 type Deps = MessageScanDeps &
   ResponderDeps & {

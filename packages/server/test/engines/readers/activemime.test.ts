@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deflateSync } from 'node:zlib'
 import { findContainerFormat } from '../../../src/domain/content/container-formats.ts'
-import { activeMimeReader } from '../../../src/engines/unpack/child/readers/activemime.ts'
+import { activeMimeReader } from '../../../src/engines/unpack/child/readers/compressed-streams.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
 
 const payload = Buffer.from('A document with macros. '.repeat(100))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findContainerFormat } from '../../../src/domain/content/container-formats.ts'
-import { compressedRtfReader } from '../../../src/engines/unpack/child/readers/compressed-rtf.ts'
+import { compressedRtfReader } from '../../../src/engines/unpack/child/readers/rtf.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
 
 /** The examples of the format's definition: with references into the first dictionary, and to bytes being written. */

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { canHoldContent } from '../../../src/domain/content/container.ts'
-import { isLzmaStream } from '../../../src/domain/content/lzma-head.ts'
-import { lzmaReader } from '../../../src/engines/unpack/child/readers/lzma.ts'
+import { canHoldContent, isLzmaStream } from '../../../src/domain/content/container.ts'
+import { lzmaReader } from '../../../src/engines/unpack/child/readers/compressed-streams.ts'
 import { lacks, run } from './read-with.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
 

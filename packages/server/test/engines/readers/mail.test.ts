@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isMailHead } from '../../../src/domain/content/mail-head.ts'
+import { isMailHead } from '../../../src/domain/content/document-formats.ts'
 import { mailReader } from '../../../src/engines/unpack/child/readers/mail.ts'
 import { hasMember, tryReader } from './read-with.ts'
 import { fuzzReader } from './reader-support.ts'

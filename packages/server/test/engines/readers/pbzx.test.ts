@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { pbzxReader } from '../../../src/engines/unpack/child/readers/pbzx.ts'
+import { pbzxReader } from '../../../src/engines/unpack/child/readers/apple.ts'
 import { lacks, run } from './read-with.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
 

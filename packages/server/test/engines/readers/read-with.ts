@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import type { Reader, Reading } from '../../../src/engines/unpack/child/reader.ts'
-import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
+import { openBufferSource, type Reader, type Reading } from '../../../src/engines/unpack/child/reader.ts'
 import { collectMembers, type Given } from './reader-support.ts'
 
 /** Reads content with one reader if it recognises the content. */

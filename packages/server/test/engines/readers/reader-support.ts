@@ -1,5 +1,4 @@
-import type { Members, Reader, Reading } from '../../../src/engines/unpack/child/reader.ts'
-import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
+import { type Members, openBufferSource, type Reader, type Reading } from '../../../src/engines/unpack/child/reader.ts'
 
 export type Given = { path: string; bytes: Buffer; isSeen: boolean }
 

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { findContainerFormat } from '../../../src/domain/content/container-formats.ts'
+import { openBufferSource } from '../../../src/engines/unpack/child/reader.ts'
 import { tarReader } from '../../../src/engines/unpack/child/readers/tar.ts'
-import { openBufferSource } from '../../../src/engines/unpack/child/source.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
 
 const payload = Buffer.from('The payload that programs extract. '.repeat(5))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { constants, deflateSync } from 'node:zlib'
-import { zlibReader } from '../../../src/engines/unpack/child/readers/zlib.ts'
+import { zlibReader } from '../../../src/engines/unpack/child/readers/compressed-streams.ts'
 import { tryReader } from './read-with.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { zstdCompressSync } from 'node:zlib'
-import { zstdFramesReader } from '../../../src/engines/unpack/child/readers/zstd-frames.ts'
+import { zstdFramesReader } from '../../../src/engines/unpack/child/readers/compressed-streams.ts'
 import { fuzzReader, readWith } from './reader-support.ts'
 
 const text = Buffer.from('A text of several blocks and frames. '.repeat(9000))

@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto'
 import type { Content } from '../../../domain/content/content.ts'
-import { lastChunk, lastChunkOfWhole, toChunk } from '../../../domain/icap/icap-chunks.ts'
+import { lastChunk, lastChunkOfWhole, toChunk } from '../../../domain/icap/icap-message.ts'
 import { EngineDown } from '../../../domain/ports/engines.ts'
-import { freeBuffer } from '../../../runtime/free-buffer.ts'
+import { freeBuffer } from '../../../runtime/memory.ts'
 import { type Answer, ContentRefused } from '../adapter.ts'
-import type { IcapConnection, ResponseEvent } from './icap-connection.ts'
-import { blockedContent, changedContent, findDoubt, listThreats, type ThreatHeader } from './icap-findings.ts'
-import { type IcapService, toCarrier, toModRequest } from './icap-messages.ts'
-import { findTag } from './icap-options.ts'
+import {
+  type IcapConnection,
+  type IcapService,
+  type ResponseEvent,
+  toCarrier,
+  toModRequest,
+} from './icap-connection.ts'
+import { blockedContent, changedContent, findDoubt, findTag, listThreats, type ThreatHeader } from './icap-findings.ts'
 
 const chunkBytes = 256 * 1024
 

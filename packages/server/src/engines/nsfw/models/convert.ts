@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { toFloatOnnx } from './float-onnx.ts'
-import { toInt8Onnx } from './int8-onnx.ts'
+import { type Ranges, toInt8Onnx } from './int8-onnx.ts'
 import { type Encoding, type ModelName, modelsDir } from './manifest.ts'
 import type { Network } from './network.ts'
-import type { Ranges } from './quantization.ts'
+import { toFloatOnnx } from './onnx.ts'
 import { readBundle, readGraphModel, readLayersModel } from './read-network.ts'
 
 /** Centred kernels halve the time of MobileNetV2Mid. InceptionV3 has larger kernels and gains nothing. */

@@ -3,10 +3,16 @@ import { createReadStream, createWriteStream } from 'node:fs'
 import { chmod, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { syncDirectory } from '../../../runtime/sync-directory.ts'
-import { hashFile } from './manifest.ts'
+import { syncDirectory } from '../../../runtime/files.ts'
+import {
+  hashFile,
+  ModelRefused,
+  maxManifestBytes,
+  type OwnManifest,
+  parseOwnManifest,
+  toManifestText,
+} from './manifest.ts'
 import type { Model } from './model.ts'
-import { ModelRefused, maxManifestBytes, type OwnManifest, parseOwnManifest, toManifestText } from './own-manifest.ts'
 
 const manifestName = 'manifest.json'
 

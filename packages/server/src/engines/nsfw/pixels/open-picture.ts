@@ -1,18 +1,15 @@
 import type { Metadata } from 'sharp'
-import { findImageFormat } from '../../../domain/content/image-format.ts'
+import { findImageFormat } from '../../../domain/content/media-type.ts'
 import { sharp } from '../sharp.ts'
 import { type Apng, findApng, makeApngFrames } from './apng.ts'
-import { chooseViews } from './choose-views.ts'
+import { chooseViews, type Pass, type View } from './choose-views.ts'
 import { findUnusualGammas, isUnusualProfile } from './colours.ts'
 import { findEmbedded } from './embedded.ts'
 import { makeSeenViews } from './fingerprints.ts'
 import { type FrameSource, makeAnimationFrames, makeStillFrame, withHiddenFrame } from './frame-sources.ts'
-import { makeGammaFrame } from './gamma-frame.ts'
-import { readJpegScans } from './jpeg-scans.ts'
-import { findJpegSizes } from './jpeg-sizes.ts'
+import { findJpegSizes, readJpegScans } from './jpeg.ts'
 import { newOverLimit, newUnsupported, Refusal, readMetadata, type Unscanned } from './render.ts'
-import { makeStoredFrame } from './turned.ts'
-import type { Pass, View } from './views.ts'
+import { makeGammaFrame, makeStoredFrame } from './viewer-frames.ts'
 
 export type { Pass, Unscanned, View }
 

@@ -8,8 +8,8 @@ import { collectGarbage } from '../../child-process/late-flags.ts'
 import type { Job, JobAnswer } from '../unpack-job.ts'
 import { openMembers } from './members.ts'
 import { readContent } from './read-content.ts'
+import { openSource, type Source } from './reader.ts'
 import { loadSevenZip } from './seven-zip.ts'
-import { openSource, type Source } from './source.ts'
 
 /** A process that holds more after a job is replaced, because V8 does not always free the memory of WebAssembly. */
 const maxIdleBytes = 256 * 2 ** 20

@@ -2,9 +2,37 @@ import { listContainerFormats } from '../../../domain/content/container-formats.
 import { headBytes } from '../../../domain/content/content.ts'
 import type { Doubt } from '../../../domain/ports/engines.ts'
 import { readEmbedded } from './embedded.ts'
-import { findGaps, isPadding, type Members, type Range, type Reading } from './reader.ts'
-import { readers } from './readers.ts'
-import type { Source } from './source.ts'
+import { findGaps, isPadding, type Members, type Range, type Reader, type Reading, type Source } from './reader.ts'
+import { appleSingleReader, macBinaryReader, pbzxReader } from './readers/apple.ts'
+import { ascii85Reader } from './readers/ascii85.ts'
+import { base64TextReader } from './readers/base64-text.ts'
+import { binHexReader } from './readers/binhex.ts'
+import { cmsReader } from './readers/cms.ts'
+import {
+  activeMimeReader,
+  lzmaReader,
+  zisofsReader,
+  zlibReader,
+  zstdFramesReader,
+} from './readers/compressed-streams.ts'
+import { encodedTextReader } from './readers/encoded-text.ts'
+import { gitObjectReader, gitStreamReader } from './readers/git.ts'
+import { gzipReader } from './readers/gzip.ts'
+import { hexTextReader } from './readers/hex-text.ts'
+import { isoReader } from './readers/iso.ts'
+import { mailReader } from './readers/mail.ts'
+import { numberTextReader } from './readers/number-text.ts'
+import { oleReader } from './readers/ole.ts'
+import { armourReader, openPgpReader } from './readers/openpgp.ts'
+import { patchReader } from './readers/patch.ts'
+import { pdfReader } from './readers/pdf.ts'
+import { pharReader } from './readers/phar.ts'
+import { compressedRtfReader, rtfReader } from './readers/rtf.ts'
+import { skippedReader } from './readers/skipped.ts'
+import { tarReader } from './readers/tar.ts'
+import { tnefReader } from './readers/tnef.ts'
+import { wideTextReader } from './readers/wide-text.ts'
+import { zipReader } from './readers/zip.ts'
 
 /** Reads content with 7-Zip, of the format that 7-Zip calls `type`. */
 type ReadWithSevenZip = (source: Source, type: string) => Promise<Reading>
@@ -90,3 +118,40 @@ async function giveGaps(source: Source, members: Members, accounted: Range[]) {
     await members.give({ path, pieces: source.pieces(gap.start, gap.end) })
   }
 }
+
+/** The readers of Assay. Formats that 7-Zip alone reads are in the table of domain/content/container-formats.ts. */
+export const readers: Reader[] = [
+  zipReader,
+  tarReader,
+  mailReader,
+  tnefReader,
+  compressedRtfReader,
+  encodedTextReader,
+  binHexReader,
+  base64TextReader,
+  hexTextReader,
+  numberTextReader,
+  ascii85Reader,
+  patchReader,
+  wideTextReader,
+  armourReader,
+  openPgpReader,
+  cmsReader,
+  gzipReader,
+  pbzxReader,
+  pdfReader,
+  lzmaReader,
+  zstdFramesReader,
+  zlibReader,
+  gitObjectReader,
+  gitStreamReader,
+  appleSingleReader,
+  macBinaryReader,
+  oleReader,
+  activeMimeReader,
+  rtfReader,
+  isoReader,
+  zisofsReader,
+  pharReader,
+  skippedReader,
+]

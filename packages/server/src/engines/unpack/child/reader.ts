@@ -1,5 +1,4 @@
 import type { Doubt } from '../../../domain/ports/engines.ts'
-import type { Source } from './source.ts'
 
 /** Bytes of the content from `start` up to `end`. */
 export type Range = { start: number; end: number }
@@ -81,3 +80,100 @@ export function isPadding(source: Source, { start, end }: Range): boolean {
 }
 
 const zeros = Buffer.alloc(2 ** 20)
+
+/** The bytes of the content that a job is about. Readers look at them where they want to, in any order. */
+export type Source = {
+  readonly bytes: number
+  /** The bytes from `start` up to `end`, fewer where the content ends. Meant for structures, not for whole members. */
+  read(start: number, end: number): Buffer
+  /** Yields the bytes from `start` up to `end` in pieces of at most 1 MB. */
+  pieces(start: number, end: number): Generator<Buffer>
+  /** The position of the first occurrence of the pattern that begins at `from` or later and before `until`, or -1. */
+  find(pattern: Buffer, from: number, until?: number): number
+}
+
+const blockBytes = 2 ** 20
+const maxBlocks = 16
+
+/**
+ * Content whose bytes are fetched from the service where a reader looks: never more than 16 MB of it are here. Most
+ * content is smaller than one block and arrives in one piece.
+ */
+export function openSource(bytes: number, fetch: (start: number, length: number) => Buffer): Source {
+  /** Fetched blocks in order of use, the longest unused first. */
+  const blocks = new Map<number, Buffer>()
+
+  function getBlock(index: number): Buffer {
+    let block = blocks.get(index)
+    if (block === undefined) {
+      block = fetch(index * blockBytes, Math.min(blockBytes, bytes - index * blockBytes))
+      const [oldest] = blocks.keys()
+      if (blocks.size >= maxBlocks && oldest !== undefined) blocks.delete(oldest)
+    } else {
+      blocks.delete(index)
+    }
+    blocks.set(index, block)
+    return block
+  }
+
+  function* pieces(start: number, end: number): Generator<Buffer> {
+    const last = Math.min(end, bytes)
+    for (let at = Math.max(0, start); at < last; ) {
+      const offset = at % blockBytes
+      const piece = getBlock(Math.floor(at / blockBytes)).subarray(offset, offset + last - at)
+      at += piece.length
+      yield piece
+    }
+  }
+
+  return {
+    bytes,
+    pieces,
+    read(start, end) {
+      const [first = empty, ...rest] = pieces(start, end)
+      return rest.length === 0 ? first : Buffer.concat([first, ...rest])
+    },
+    find(pattern, from, until = bytes) {
+      const last = Math.min(until, bytes)
+      for (let at = Math.max(0, from); at < last; ) {
+        const blockEnd = (Math.floor(at / blockBytes) + 1) * blockBytes
+        // Reading across the end of a block copies, so that the few bytes around it are searched on their own.
+        const seam = Math.max(at, blockEnd - pattern.length + 1)
+        for (const [start, end] of [
+          [at, Math.min(blockEnd, last + pattern.length - 1)],
+          [seam, blockEnd + pattern.length - 1],
+        ] as const) {
+          const found = this.read(start, end).indexOf(pattern)
+          if (found !== -1) return start + found < last ? start + found : -1
+        }
+        at = blockEnd
+      }
+      return -1
+    },
+  }
+}
+
+/** A range of a source as a source of its own. */
+export function cutSource(source: Source, start: number, end: number = source.bytes): Source {
+  const last = Math.min(end, source.bytes)
+  return {
+    bytes: Math.max(0, last - start),
+    read: (from, until) => source.read(start + Math.max(0, from), Math.min(last, start + until)),
+    pieces: (from, until) => source.pieces(start + Math.max(0, from), Math.min(last, start + until)),
+    find(pattern, from, until = last - start) {
+      const found = source.find(pattern, start + Math.max(0, from), Math.min(last, start + until))
+      return found === -1 || found + pattern.length > last ? -1 : found - start
+    },
+  }
+}
+
+/** Content that is in memory already. */
+export const openBufferSource = (content: Buffer): Source =>
+  openSource(content.length, (start, length) => content.subarray(start, start + length))
+
+const empty = Buffer.alloc(0)
+
+/** Yields the bytes of several ranges. */
+export function* listPieces(source: Source, ranges: { start: number; end: number }[]): Generator<Buffer> {
+  for (const { start, end } of ranges) yield* source.pieces(start, end)
+}

@@ -1,6 +1,6 @@
 import { contentName } from '../unpack-job.ts'
 import { openMember, type Pipe } from './members.ts'
-import type { Source } from './source.ts'
+import type { Source } from './reader.ts'
 
 /** The part of Emscripten's file system that 7-Zip calls. */
 export type EmscriptenFs = {

@@ -1,9 +1,7 @@
-import { ascii85End, ascii85Kinds, minAscii85Chars } from '../../../../domain/content/ascii85.ts'
-import type { Members, Range, Reader, Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { ascii85End, ascii85Kinds, minAscii85Chars } from '../../../../domain/content/encoded-text.ts'
+import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
 import { type EncodedData, giveEncoded } from './encoded-members.ts'
-import { accountForText, findTextEnd } from './text-end.ts'
-import { hasControls } from './text-lines.ts'
+import { accountForText, findTextEnd, hasControls } from './text-lines.ts'
 
 const firstBytes = 32
 const begin = Buffer.from('<~')

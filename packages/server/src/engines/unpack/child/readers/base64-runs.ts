@@ -7,8 +7,7 @@ import {
   setKind,
   sign,
 } from '../../../../domain/content/base64-text.ts'
-import type { Range } from '../reader.ts'
-import type { Source } from '../source.ts'
+import type { Range, Source } from '../reader.ts'
 
 /** Base64 in text. Between the ranges stand quotes, signs that join strings, and the words that each line begins with. */
 export type Base64Run = {

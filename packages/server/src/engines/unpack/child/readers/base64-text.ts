@@ -1,15 +1,21 @@
-import { isHash, longestHash } from '../../../../domain/content/base64-text.ts'
+import {
+  findKinds,
+  findOnlyWord,
+  hasBase32Kinds,
+  hasBase64Kinds,
+  hasEncodedKinds,
+  isHash,
+  longestHash,
+  minBase32Chars,
+  minBase64Chars,
+  minLineChars,
+} from '../../../../domain/content/base64-text.ts'
 import { canHoldContent } from '../../../../domain/content/container.ts'
-import { isOrdinaryKey } from '../../../../domain/content/keys.ts'
-import { isMailHead } from '../../../../domain/content/mail-head.ts'
-import type { Members, Reader, Reading } from '../reader.ts'
-import { listPieces, type Source } from '../source.ts'
-import { listBase32 } from './base32-runs.ts'
-import { listShortLineRuns } from './base64-lines.ts'
+import { isMailHead, isOrdinaryKey } from '../../../../domain/content/document-formats.ts'
+import { listPieces, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import { type Base64Run, listBase64Runs } from './base64-runs.ts'
 import { type EncodedData, giveEncoded } from './encoded-members.ts'
-import { accountForText, findControl, findTextEnd } from './text-end.ts'
-import { countControls } from './text-lines.ts'
+import { accountForText, countControls, findControl, findTextEnd, listLines } from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
 /** Text that carries bytes behind it may be short. */
@@ -104,3 +110,147 @@ function isPartOfContainer(_source: Source, { run, decode }: RunReading): boolea
 /** Decodes a run, in the alphabet for addresses, too. */
 const decodeRun = (source: Source, { ranges }: Base64Run): Generator<Buffer> =>
   decodeBase64(listPieces(source, ranges), { onJunk: 'skip', onPad: 'stop', isUrlSafe: true })
+
+const maxWordBytes = 64
+
+/**
+ * Finds base64 in lines of fewer than 32 characters, in the text before `end`: lines with one word each, all of one
+ * length but for a shorter last one.
+ */
+function* listShortLineRuns(source: Source, end: number): Generator<Base64Run> {
+  let lines: Range[] = []
+  let width = 0
+  let before: Range | undefined
+  let lastLine = { start: 0, end: 0 }
+  for (const { start, bytes } of listLines(source, 0, end)) {
+    const word = findOnlyWord(bytes, 0, bytes.length)
+    const length = word === undefined ? 0 : word.end - word.start
+    if (word !== undefined && length === 0) continue
+    const range = word === undefined ? undefined : { start: start + word.start, end: start + word.end }
+    if (length !== width) {
+      yield* listRunsOfLines(source, { before, lines, last: length < width ? range : undefined })
+      before = undefined
+      lines = []
+      width = length
+      if (range !== undefined && length < minLineChars) before = findLastWord(source, lastLine)
+    }
+    if (range !== undefined && length < minLineChars) lines.push(range)
+    lastLine = { start, end: start + bytes.length }
+  }
+  yield* listRunsOfLines(source, { before, lines })
+}
+
+/** The last word of a line: the data may begin in the line that names it, and some programs decode any word. */
+function findLastWord(source: Source, line: Range): Range | undefined {
+  const text = source.read(Math.max(line.start, line.end - maxWordBytes), line.end).toString('latin1')
+  // A sign behind the word joins strings.
+  const found = /([A-Za-z0-9+/_-]+)(?:[^A-Za-z0-9+/_=-]+[+/_-]{1,3})?[^A-Za-z0-9+/_=-]*$/.exec(text)
+  if (found?.[1] === undefined) return undefined
+  const start = line.end - text.length + found.index
+  return { start, end: start + found[1].length }
+}
+
+type Lines = { before: Range | undefined; lines: Range[]; last?: Range | undefined }
+
+/** The base64 of equal lines, with and without the words around them, which may be part of it. */
+function* listRunsOfLines(source: Source, { before, lines, last }: Lines): Generator<Base64Run> {
+  const chars = lines.reduce((sum, { start, end }) => sum + end - start, 0)
+  const lastChars = last === undefined ? 0 : last.end - last.start
+  if (chars + lastChars < minBase64Chars) return
+  const kinds = findKindsOf(source, lines)
+  const allKinds = last === undefined ? kinds : kinds | findKindsOf(source, [last])
+  // The last line may be a word of other text, which makes a list of numbers look like base32.
+  if (!hasEncodedKinds(allKinds, chars + lastChars) || !(hasBase64Kinds(allKinds) || hasBase32Kinds(kinds))) return
+  const isBase64 = hasBase64Kinds(allKinds)
+  // The first line may be another word of the same length.
+  for (const start of [lines, lines.slice(1), ...(before === undefined ? [] : [[before, ...lines]])]) {
+    yield { ranges: start, chars, isBase64 }
+    if (last !== undefined) yield { ranges: [...start, last], chars: chars + lastChars, isBase64 }
+  }
+}
+
+function findKindsOf(source: Source, lines: Range[]): number {
+  let kinds = 0
+  for (const piece of source.pieces(lines[0]?.start ?? 0, lines.at(-1)?.end ?? 0)) kinds |= findKinds(piece)
+  return kinds
+}
+
+const none = 255
+const filler = 254
+
+/** The alphabets of RFC 4648, in which programs ignore the case, and what stands between and behind the characters. */
+const alphabets = ['ABCDEFGHIJKLMNOPQRSTUVWXYZ234567', '0123456789ABCDEFGHIJKLMNOPQRSTUV'].map((letters) => {
+  const values = new Uint8Array(256).fill(none)
+  for (const char of ' \t\r\n\v\f=') values[char.charCodeAt(0)] = filler
+  for (const [value, letter] of [...letters].entries())
+    for (const char of [letter, letter.toLowerCase()]) values[char.charCodeAt(0)] = value
+  return values
+})
+const pad = 0x3d
+const upper = 1
+const lower = 2
+const behindF = 4
+const other = 8
+
+const kinds = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const char = String.fromCharCode(byte)
+  if (/[A-Z]/.test(char)) return upper | (char > 'F' ? behindF : 0)
+  if (/[a-z]/.test(char)) return lower | (char > 'f' ? behindF : 0)
+  return /[\d\s=]/.test(char) ? 0 : other
+})
+
+/** Decodes a run in each alphabet that has all of its characters. Most runs are of base64, and soon show it. */
+function listBase32(source: Source, run: Base64Run): (() => Generator<Buffer>)[] {
+  if (run.chars < minBase32Chars) return []
+  let found = 0
+  let fitting = alphabets
+  for (const piece of listPieces(source, run.ranges)) {
+    for (let at = 0; at < piece.length; at++) {
+      found |= kinds[piece[at] as number] as number
+      if ((found & other) !== 0 || (found & (upper | lower)) === (upper | lower)) return []
+    }
+    fitting = fitting.filter((values) => piece.every((byte) => values[byte] !== none))
+  }
+  if (isHex(source, run)) return []
+  return fitting.map((values) => () => decode(values, listPieces(source, run.ranges)))
+}
+
+/** Letters behind F. Half of the characters are such letters, or less where a file has many zeros. */
+const minLetterShare = 1 / 32
+
+/** Whether a run is of hexadecimal digits, which are read by themselves. A word beside them is no part of base32. */
+function isHex(source: Source, { ranges }: Base64Run): boolean {
+  const long = ranges.filter(({ start, end }) => end - start >= minLineChars)
+  let chars = 0
+  let letters = 0
+  for (const piece of listPieces(source, long.length === 0 ? ranges : long)) {
+    chars += piece.length
+    for (let at = 0; at < piece.length; at++) if (((kinds[piece[at] as number] as number) & behindF) !== 0) letters++
+  }
+  return letters < chars * minLetterShare
+}
+
+/** Decodes base32. Characters that do not make a whole byte at the end are left out. */
+function* decode(values: Uint8Array, pieces: Iterable<Buffer>): Generator<Buffer> {
+  let bits = 0
+  let count = 0
+  for (const piece of pieces) {
+    const out = Buffer.allocUnsafe(((piece.length * 5) >> 3) + 1)
+    let length = 0
+    for (let at = 0; at < piece.length; at++) {
+      const byte = piece[at] as number
+      const value = values[byte] as number
+      if (byte === pad) {
+        yield out.subarray(0, length)
+        return
+      }
+      if (value >= filler) continue
+      bits = ((bits << 5) | value) & 0xfff
+      count += 5
+      if (count < 8) continue
+      count -= 8
+      out[length++] = (bits >> count) & 0xff
+    }
+    yield out.subarray(0, length)
+  }
+}

@@ -1,7 +1,6 @@
-import { binHexChar } from '../../../../domain/content/binhex-text.ts'
+import { binHexChar } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Range, Reader, Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
 import { countControls, listMatches } from './text-lines.ts'
 
 /** Text that carries bytes behind it may be short. */

@@ -1,7 +1,6 @@
-import { findCmsKind, findTypeKind, isCompressedType, isDataType } from '../../../../domain/content/cms-head.ts'
+import { findCmsKind, findTypeKind, isCompressedType, isDataType } from '../../../../domain/content/document-formats.ts'
 import { decompress } from '../inflate.ts'
-import type { Members, Reader, Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import type { Members, Reader, Reading, Source } from '../reader.ts'
 
 const headBytes = 64
 const maxDepth = 32

@@ -3,8 +3,7 @@ import { findContainerFormat } from '../../../../domain/content/container-format
 import { headBytes } from '../../../../domain/content/content.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress } from '../inflate.ts'
-import { findNonZero, type Members, type Range, type Reader, type Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { findNonZero, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 
 const headerBytes = 10
 /** The first two bytes of a part: of all versions, and of gzip 0.5, whose files gzip still reads. */

@@ -1,6 +1,5 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Range, Reader, Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
 
 const sectorBytes = 2048
 const firstDescriptor = 16

@@ -1,4 +1,4 @@
-import type { Source } from '../source.ts'
+import type { Source } from '../reader.ts'
 import { isLineStart, listMatches, readLine } from './text-lines.ts'
 
 export type Span = { start: number; end: number }

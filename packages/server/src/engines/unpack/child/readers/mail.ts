@@ -1,8 +1,7 @@
 import { canHoldContent } from '../../../../domain/content/container.ts'
-import { isMailHead, skipMailStart } from '../../../../domain/content/mail-head.ts'
+import { isMailHead, skipMailStart } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { findGaps, type Members, type Range, type Reader, type Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { findGaps, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import {
   type Decoding,
   listBoundaries,

@@ -1,4 +1,4 @@
-import type { Source } from '../source.ts'
+import type { Source } from '../reader.ts'
 
 /** A stream of a compound file. */
 export type OleStream = { name: string; bytes: number; isWhole: boolean; pieces(from?: number): Generator<Buffer> }

@@ -1,4 +1,4 @@
-import type { Source } from '../source.ts'
+import type { Source } from '../reader.ts'
 import { type Dictionary, isDictionary, isReference, type PdfValue, parseValue, skipBlanks } from './pdf-values.ts'
 
 /** A stream object, found by its keywords and not by the table of objects, which may lie. */

@@ -2,14 +2,12 @@ import { findContainerFormat } from '../../../../domain/content/container-format
 import { headBytes } from '../../../../domain/content/content.ts'
 import { hasPdfObject, pdfMark } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { findGaps, isMixed, type Members, type Range, type Reader, type Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
-import { listAttachments } from './pdf-attachments.ts'
+import { findGaps, isMixed, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
+import { listAttachments, listPackedObjects } from './pdf-attachments.ts'
 import { decodeStream, type Filter, isPictureFilter, listFilterChains, openStreamBytes } from './pdf-decode.ts'
 import { type Decryption, openDecryption } from './pdf-encryption.ts'
 import type { Bytes, Damage } from './pdf-filters.ts'
 import { findStreams, listTrailers, type Objects, openObjects, type PdfStream } from './pdf-objects.ts'
-import { listPackedObjects } from './pdf-packed-objects.ts'
 import { type Dictionary, getValue, isDictionary } from './pdf-values.ts'
 
 /** Up to here programs look for the header of a PDF. */

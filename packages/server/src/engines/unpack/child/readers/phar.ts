@@ -1,6 +1,5 @@
 import { decompress } from '../inflate.ts'
-import type { Members, Range, Reader, Reading } from '../reader.ts'
-import { cutSource, type Source } from '../source.ts'
+import { cutSource, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 
 const stubEnd = Buffer.from('__HALT_COMPILER();')
 /** PHP looks for the end of the program in the whole file. */

@@ -1,5 +1,5 @@
+import { countSkippedBytes } from '../../../../domain/content/container.ts'
 import { headBytes } from '../../../../domain/content/content.ts'
-import { countSkippedBytes } from '../../../../domain/content/skipped-formats.ts'
 import type { Reader } from '../reader.ts'
 
 /** The name of the table in which the program of SQLite archives compressed files. */

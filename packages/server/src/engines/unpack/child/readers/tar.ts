@@ -1,18 +1,18 @@
+import { hasOldTarHeader, hasTarSignature, tarBlockBytes } from '../../../../domain/content/archive-formats.ts'
 import { headBytes } from '../../../../domain/content/content.ts'
-import { hasOldTarHeader, hasTarSignature, tarBlockBytes } from '../../../../domain/content/tar-header.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { findNonZero, type Members, type Range, type Reader, type Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { findNonZero, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import {
   type Extended,
+  expandSparse,
   isStructural,
   listHeaders,
   readHeader,
   readRecords,
+  readSparse,
   type TarHeader,
   toBlockEnd,
 } from './tar-headers.ts'
-import { expandSparse, readSparse } from './tar-sparse.ts'
 
 const maxHeaders = 200_000
 const maxExtendedBytes = 2 ** 20

@@ -1,4 +1,4 @@
-import type { Source } from '../source.ts'
+import type { Source } from '../reader.ts'
 import { listLines } from './text-lines.ts'
 
 /** Encoded lines between their first line and their end. */

@@ -1,6 +1,5 @@
-import { findWideText, readChar, type WideText } from '../../../../domain/content/wide-text.ts'
-import type { Reader } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { findWideText, readChar, type WideText } from '../../../../domain/content/container.ts'
+import type { Reader, Source } from '../reader.ts'
 
 const headBytes = 1024
 /** Stands for each character that one byte cannot hold; no encoding of bytes in text has it. */

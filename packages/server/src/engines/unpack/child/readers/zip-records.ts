@@ -1,5 +1,5 @@
-import type { Range } from '../reader.ts'
-import type { Source } from '../source.ts'
+import { inflateRawSync } from 'node:zlib'
+import type { Range, Source } from '../reader.ts'
 
 /** A member as the directory or its own header describes it. */
 export type ZipEntry = {
@@ -200,3 +200,24 @@ function readWide(extra: Buffer, values: WideValues): { isWide: boolean; values:
 /** Whether programs agree about the number of members: 65,535 stands for any larger number. */
 export const agreesOnCount = ({ count }: EndRecord, entries: number): boolean =>
   count === entries || (count === all16 && entries > all16)
+
+const maxPackedBytes = 2 ** 20
+const maxManifestBytes = 8 * 2 ** 20
+const manifestName = 'META-INF/manifest.xml'
+const encryptionMark = 'encryption-data'
+
+/** Whether a member is the manifest of an OpenDocument file and names parts that are encrypted with a password. */
+export function namesEncryptedParts(
+  source: Source,
+  entry: ZipEntry & { packedBytes: number },
+  local: LocalEntry,
+): boolean {
+  if (entry.path !== manifestName || entry.packedBytes > maxPackedBytes) return false
+  const packed = source.read(local.dataAt, local.dataAt + entry.packedBytes)
+  try {
+    const manifest = entry.method === 8 ? inflateRawSync(packed, { maxOutputLength: maxManifestBytes }) : packed
+    return manifest.includes(encryptionMark)
+  } catch {
+    return false
+  }
+}

@@ -1,8 +1,6 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress, inflateSmall, smallBytes } from '../inflate.ts'
-import { findGaps, type Members, type Range, type Reader, type Reading } from '../reader.ts'
-import type { Source } from '../source.ts'
-import { namesEncryptedParts } from './odf-manifest.ts'
+import { findGaps, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import {
   agreesOnCount,
   type DirectoryEntry,
@@ -11,6 +9,7 @@ import {
   findEndRecords,
   type LocalEntry,
   localMark,
+  namesEncryptedParts,
   readDirectory,
   readLocal,
   type ZipEntry,
