@@ -1,5 +1,5 @@
 import { decideImage, imageThresholds } from '../packages/server/src/domain/scans/image-scan.ts'
-import type { Verdict } from '../packages/server/src/domain/scans/verdict.ts'
+import type { Verdict } from '../packages/server/src/domain/scans/scan.ts'
 import { engineOptions } from '../packages/server/src/engines/child-process/engine-options.ts'
 import { openClassifier } from '../packages/server/src/engines/nsfw/child/classifier.ts'
 import { defaultSuspicion } from '../packages/server/src/engines/nsfw/image-engine.ts'

@@ -10,7 +10,7 @@ import { makeAdmissionGate } from '../../packages/server/src/database/admission-
 import { openEmbedded } from '../../packages/server/src/database/embedded/open-embedded.ts'
 import { makeHashListStore } from '../../packages/server/src/database/hash-list-store.ts'
 import { makeRevisionStore } from '../../packages/server/src/database/revision-store.ts'
-import { decideRevision, makeRevisionBody } from '../../packages/server/src/domain/knowledge/revise.ts'
+import { decideRevision, makeRevisionBody } from '../../packages/server/src/domain/knowledge/hash-lists.ts'
 import { newScanId } from '../../packages/server/src/domain/scans/scan.ts'
 import { makeLogger } from '../../packages/server/src/runtime/logger.ts'
 import { newTestScan } from '../../packages/server/test/support/test-scan.ts'

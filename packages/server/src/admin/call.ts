@@ -4,8 +4,8 @@ import { validate as isUuid } from 'uuid'
 import type { Clock } from '../domain/clock.ts'
 import type { Origin } from '../domain/console/authentication.ts'
 import type { OpenedSession } from '../domain/console/sign-in.ts'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
 import type { Member, MemberStore, Removal } from '../domain/ports/member-store.ts'
+import type { AuditLog } from '../domain/ports/operations.ts'
 import { OperatorMistake, Problem } from '../domain/problem.ts'
 
 type Of<N extends AdminRouteName, K extends 'query' | 'body' | 'answer'> = (typeof adminRoutes)[N] extends {

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { AuditHead, AuditVerification } from '../domain/ports/audit-log.ts'
+import type { AuditHead, AuditVerification } from '../domain/ports/operations.ts'
 import { addCommand, newCommand, print, withStores } from './terminal.ts'
 
 export function makeAuditCommand(): Command {

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { Stores } from '../compose/stores.ts'
 import { loadConfig } from '../config/load-config.ts'
-import type { AuditEntry } from '../domain/ports/audit-log.ts'
+import type { AuditEntry } from '../domain/ports/operations.ts'
 import { makeLogger } from '../runtime/logger.ts'
 import { toCommandActor } from '../runtime/process.ts'
 import { toPrintable } from '../runtime/text-lines.ts'

@@ -6,7 +6,7 @@ import type { EngineHealth, EngineState, ExternalStatus, ScanEngine } from '../d
 import type { Check } from '../domain/readiness.ts'
 import { defaultVoteRule, type VerdictPolicy, type VoteRule } from '../domain/scans/ballot.ts'
 import type { Disagreement, Voting } from '../domain/scans/malware-scan.ts'
-import type { OnEscape } from '../engines/jail/escape.ts'
+import type { OnEscape } from '../engines/jail/policy.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 
@@ -49,7 +49,7 @@ export async function openExternal(
 ): Promise<ExternalEngines> {
   const tables = await readTables(config)
   if (tables === undefined) return noExternal
-  const { openExternalEngines } = await import('../engines/external/open-external.ts')
+  const { openExternalEngines } = await import('../engines/external/external-engine.ts')
   const { dataDir, scratch } = config
   const opening = { ...deps, dataDir, acceptsDisk: scratch === 'disk' }
   const { engines, close } = await openExternalEngines(tables.definitions, opening)
@@ -73,7 +73,7 @@ export async function checkExternal(config: EngineConfig) {
 
 async function readTables(config: EngineConfig) {
   if (config.engines.length === 0 && config.verdictPolicy === 'any') return undefined
-  const { readEngineDefinitions } = await import('../engines/external/open-external.ts')
+  const { readEngineDefinitions } = await import('../engines/external/external-engine.ts')
   const tables = readEngineDefinitions(config.engines)
   const mistakes = [...tables.mistakes, ...checkQuorum(config, tables)]
   if (mistakes.length > 0) throw new ConfigMistakes(mistakes)

@@ -1,7 +1,7 @@
 import { rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config/load-config.ts'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
+import type { AuditLog } from '../domain/ports/operations.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { ModelRefused, modelNames, type OwnManifest } from '../engines/nsfw/models/manifest.ts'
 import type { Model } from '../engines/nsfw/models/model.ts'

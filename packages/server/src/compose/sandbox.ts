@@ -1,8 +1,7 @@
 import type { Config } from '../config/load-config.ts'
 import { OperatorMistake } from '../domain/problem.ts'
-import type { OnEscape } from '../engines/jail/escape.ts'
 import { listMissingParts } from '../engines/jail/jail.ts'
-import { policies } from '../engines/jail/policy.ts'
+import { type OnEscape, policies } from '../engines/jail/policy.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import type { ScanKind } from '@assay/contract'
 import type { Config } from '../config/load-config.ts'
-import { makeListStore } from '../database/console/list-store.ts'
+import { makeListStore } from '../database/hash-list-store.ts'
 import { openNotifications } from '../database/notifications.ts'
 import type { Database } from '../database/open-database.ts'
 import { makeRemoteScanStore } from '../database/remote-scan-store.ts'
@@ -11,6 +11,7 @@ import { openHashLists, withHashLists } from '../domain/knowledge/hash-lists.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import { listQueues } from '../domain/scans/jobs.ts'
 import { makeRemoteScanClient, makeRunRemoteScan } from '../domain/scans/remote-scan.ts'
+import { openLists, withLists } from '../domain/scans/scan.ts'
 import {
   type Degradation,
   makeDegradation,
@@ -21,13 +22,12 @@ import {
   withRefusal,
 } from '../domain/scans/scanner.ts'
 import { makeResultWaiters } from '../domain/scans/scanning.ts'
-import { openLists, withLists } from '../domain/scans/verdict.ts'
 import { makeAddressPolicy } from '../domain/scans/web-address.ts'
 import { withTestKeys } from '../domain/test-mode.ts'
 import { makeContentFetcher } from '../outbound/content-fetcher.ts'
 import { makeGuardedAgent } from '../outbound/guarded-agent.ts'
 import { signObject } from '../outbound/s3-signature.ts'
-import { makeWebhookSender } from '../outbound/webhook-sender.ts'
+import { makeWebhookSender } from '../outbound/senders.ts'
 import type { Closers } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'

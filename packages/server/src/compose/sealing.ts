@@ -1,7 +1,7 @@
 import { type MasterKey, openMasterKey } from '../blobs/master-key.ts'
 import type { Config } from '../config/load-config.ts'
 import type { Database } from '../database/open-database.ts'
-import { findRecordedKey, recordMasterKey } from '../database/service-key-store.ts'
+import { findRecordedKey, recordMasterKey } from '../database/secret-stores.ts'
 import type { Sealer } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 

@@ -7,9 +7,9 @@ import { pipeline } from 'node:stream/promises'
 import type { Config } from '../config/load-config.ts'
 import type { SharedFile, SignatureStore } from '../domain/ports/source-store.ts'
 import { isYaraFile } from '../engines/yara/rule-files.ts'
+import { makeOneAtATime } from '../runtime/closers.ts'
 import { hashFile } from '../runtime/files.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { makeOneAtATime } from '../runtime/one-at-a-time.ts'
 import { toSignatureDirs } from './malware.ts'
 
 type Deps = { store: SignatureStore; isOutage(error: unknown): boolean; log: Logger }

@@ -3,7 +3,7 @@ import { constants, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync, st
 import { readFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Config } from '../config/load-config.ts'
-import type { AuditLog } from '../domain/ports/audit-log.ts'
+import type { AuditLog } from '../domain/ports/operations.ts'
 import type { SharedFile, SignatureStore } from '../domain/ports/source-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { findProgram } from '../engines/clamav/installation.ts'

@@ -7,7 +7,7 @@ import { grantCredits, listLedger, listUnbalanced, openBalance, reallocate, roll
 import { isForeignKeyViolation, isNumberOutOfRange } from './database-error.ts'
 import { insertKey } from './key-store.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
-import { makeWebhookSecrets, webhookSecretOf } from './webhook-secrets.ts'
+import { makeWebhookSecrets, webhookSecretOf } from './secret-stores.ts'
 
 export function makeAccountStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): AccountStore {
   return {

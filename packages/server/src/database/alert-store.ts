@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from 'pg'
 import type { AlertChannel, AlertCondition, AlertFacts, AlertStore } from '../domain/ports/alert-store.ts'
 import type { Sealer } from '../domain/ports/secret-store.ts'
 import { type ChannelRow, channelFields, isHeard, makeAlertChannels, openChannel } from './alert-channels.ts'
-import { nodeIsAlive } from './node-store.ts'
+import { nodeIsAlive } from './operations.ts'
 import { changeRows, findRow, inTransaction, listRows } from './query.ts'
 
 /** Longest time for a statement of a look, so that a slow one does not hold the lock for long. */

@@ -4,7 +4,7 @@ import type { Sealer } from '../domain/ports/secret-store.ts'
 import { deliveryLock, makeDeliveryAdmin } from './delivery-admin.ts'
 import { makeGroupCommit } from './group-commit.ts'
 import { changeRows, findRow, inTransaction, listRows, runStatement, withoutDiskWait } from './query.ts'
-import { openWebhookSecrets, type SealedSecrets } from './webhook-secrets.ts'
+import { openWebhookSecrets, type SealedSecrets } from './secret-stores.ts'
 
 export function makeDeliveryStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): DeliveryStore {
   let lastServed = ''

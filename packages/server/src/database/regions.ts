@@ -2,7 +2,7 @@ import pg, { type Pool } from 'pg'
 import { OperatorMistake } from '../domain/problem.ts'
 import { makeConnector } from './connector.ts'
 import { changeRows, findRow, listRows, type Queryable } from './query.ts'
-import { findRecordedKey } from './service-key-store.ts'
+import { findRecordedKey } from './secret-stores.ts'
 
 /**
  * Regions: a satellite region follows the accounts of a home region by logical replication. Only these tables are

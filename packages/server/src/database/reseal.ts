@@ -3,10 +3,8 @@ import type { Binding } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { alertChannelOf } from './alert-channels.ts'
 import { totpSecretOf } from './console/member-store.ts'
-import { downloadCredentialOf } from './download-credential-store.ts'
 import { changeRows, inTransaction, listRows } from './query.ts'
-import { receiptKeyOf } from './service-key-store.ts'
-import { previousWebhookSecretOf, webhookSecretOf } from './webhook-secrets.ts'
+import { downloadCredentialOf, previousWebhookSecretOf, receiptKeyOf, webhookSecretOf } from './secret-stores.ts'
 
 type SealedJob = {
   scanId: string

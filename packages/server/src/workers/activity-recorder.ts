@@ -2,8 +2,8 @@ import type { ScanKind } from '@assay/contract'
 import type { Clock } from '../domain/clock.ts'
 import type { ActivityStore, NodeActivity, NodeSample, RejectedRequestStore } from '../domain/ports/scan-store.ts'
 import { type ActivityTotals, toTotalKey } from '../runtime/activity-totals.ts'
+import { makeOneAtATime } from '../runtime/closers.ts'
 import type { Logger } from '../runtime/logger.ts'
-import { makeOneAtATime } from '../runtime/one-at-a-time.ts'
 
 const minuteMs = 60_000
 /** The write follows the end of a minute by this much, so that it surely lies in the next one. */

@@ -39,7 +39,7 @@ test('without engines and without a quorum nothing is opened, and no code of the
   const out = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
   const [without, withEngine] = out.trim().split('\n')
   assert.equal(without, 'not loaded')
-  assert.match(withEngine ?? '', /^loaded .*open-external\.ts/)
+  assert.match(withEngine ?? '', /^loaded .*external-engine\.ts/)
 })
 
 test('mistakes in tables are reported together, with the line of the table', async () => {

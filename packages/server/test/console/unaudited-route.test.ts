@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import Fastify from 'fastify'
 import type { Handlers } from '../../src/admin/call.ts'
 import { registerAdmin } from '../../src/admin/register-admin.ts'
-import type { AuditEntry, AuditLog } from '../../src/domain/ports/audit-log.ts'
+import type { AuditEntry, AuditLog } from '../../src/domain/ports/operations.ts'
 
 const adminToken = 'a'.repeat(32)
 const headers = { authorization: `Bearer ${adminToken}` }

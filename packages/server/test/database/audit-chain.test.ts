@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { makeAuditLog } from '../../src/database/console/audit-log.ts'
-import type { AuditHead } from '../../src/domain/ports/audit-log.ts'
+import type { AuditHead } from '../../src/domain/ports/operations.ts'
 import { openTestStores, type TestStores } from '../support/test-stores.ts'
 
 describe('the chain of the audit log', () => {

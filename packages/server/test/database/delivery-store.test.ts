@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { makeOperations } from '../../src/database/console/operations.ts'
 import { makeDeliveryStore } from '../../src/database/delivery-store.ts'
+import { makeOperations } from '../../src/database/operations.ts'
 import type { Attempt, ClaimedDelivery, NextDeliveryState } from '../../src/domain/ports/delivery-store.ts'
 import { leaseMs, openTestJobs, type TestJobs } from './test-jobs.ts'
 

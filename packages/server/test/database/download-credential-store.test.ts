@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { v7 as newId } from 'uuid'
-import { makeDownloadCredentialStore } from '../../src/database/download-credential-store.ts'
+import { makeDownloadCredentialStore } from '../../src/database/secret-stores.ts'
 import {
   type DownloadTarget,
   readBucketTarget,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { makeNodeStore } from '../../src/database/node-store.ts'
+import { makeNodeStore } from '../../src/database/operations.ts'
 import type { AssayNode } from '../../src/domain/ports/operations.ts'
 import { openHeartbeat } from '../../src/workers/periodic-work.ts'
 import { silentLog } from '../support/silent-log.ts'

@@ -1,7 +1,6 @@
 import type { CommonOptions, ExternalAdapter } from '../../src/engines/external/adapter.ts'
-import { makeExternalEngine } from '../../src/engines/external/external-engine.ts'
-import { readEngineDefinitions } from '../../src/engines/external/open-external.ts'
-import type { OnEscape } from '../../src/engines/jail/escape.ts'
+import { makeExternalEngine, readEngineDefinitions } from '../../src/engines/external/external-engine.ts'
+import type { OnEscape } from '../../src/engines/jail/policy.ts'
 import { silentLog } from '../support/silent-log.ts'
 
 const defaults: CommonOptions = {

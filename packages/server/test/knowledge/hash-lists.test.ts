@@ -5,7 +5,7 @@ import type { Content } from '../../src/domain/content/content.ts'
 import { type HashLists, makeMemberHashes, withHashLists } from '../../src/domain/knowledge/hash-lists.ts'
 import { EngineDown, type Work } from '../../src/domain/ports/engines.ts'
 import type { ActiveHashLists, HashVerdict, KnownHash, ListEntry } from '../../src/domain/ports/hash-list-store.ts'
-import { type ScanOptions, type Verdict, withLists } from '../../src/domain/scans/verdict.ts'
+import { type ScanOptions, type Verdict, withLists } from '../../src/domain/scans/scan.ts'
 
 const content = { sha256: 'a'.repeat(64) } as Content
 const options = { kind: 'malware' } as ScanOptions

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { decideRevision, makeRevisionBody } from '../../src/domain/knowledge/revise.ts'
+import { decideRevision, makeRevisionBody } from '../../src/domain/knowledge/hash-lists.ts'
 import type { KnownResult, RevisedStatus } from '../../src/domain/ports/revision-store.ts'
 
 const known = (verdict: 'bad' | 'good') => ({ verdict, name: 'Trojan.X', list: 'feed' })

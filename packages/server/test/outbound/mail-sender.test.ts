@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { makeMailSender } from '../../src/outbound/mail-sender.ts'
+import { makeMailSender } from '../../src/outbound/senders.ts'
 
 test('the words and the address of a mail server are logged, and not in the reason that owners see', async (t) => {
   const lines: string[] = []

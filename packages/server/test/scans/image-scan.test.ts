@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { EngineDown, type ImageEngine, type ImageReport } from '../../src/domain/ports/engines.ts'
 import { decideImage, makeImageScan } from '../../src/domain/scans/image-scan.ts'
-import { makeVersionedCache } from '../../src/domain/scans/verdict.ts'
+import { makeVersionedCache } from '../../src/domain/scans/scan.ts'
 import { newContent, state } from './scan-support.ts'
 
 const neutral: ImageReport = {

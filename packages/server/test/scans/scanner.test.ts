@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Content } from '../../src/domain/content/content.ts'
+import type { ScanOptions, Verdict } from '../../src/domain/scans/scan.ts'
 import { makeScanner } from '../../src/domain/scans/scanner.ts'
-import type { ScanOptions, Verdict } from '../../src/domain/scans/verdict.ts'
 
 test('a threat tells the parts that were not scanned in its metadata', async () => {
   const find = async (verdict: Omit<Verdict, 'metadata'>) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Content } from '../../src/domain/content/content.ts'
 import type { ListEntry } from '../../src/domain/ports/hash-list-store.ts'
-import { makeVersionedCache, type Verdict, withLists } from '../../src/domain/scans/verdict.ts'
+import { makeVersionedCache, type Verdict, withLists } from '../../src/domain/scans/scan.ts'
 
 describe('the allow and block lists', () => {
   const sha256 = 'a'.repeat(64)

@@ -4,7 +4,7 @@ import { EngineDown, type EngineReport, type ScanEngine } from '../../src/domain
 import { defaultVoteRule, type VoteRule } from '../../src/domain/scans/ballot.ts'
 import { makeInspection } from '../../src/domain/scans/inspection.ts'
 import { type Disagreement, makeMalwareScan } from '../../src/domain/scans/malware-scan.ts'
-import { makeVersionedCache } from '../../src/domain/scans/verdict.ts'
+import { makeVersionedCache } from '../../src/domain/scans/scan.ts'
 import { makeWorkClock } from '../../src/domain/scans/work-clock.ts'
 import { makeSemaphore } from '../../src/domain/semaphore.ts'
 import { box, newContent, newContents, newEngine, newPolicy, newUnpacker, nothing, state } from './scan-support.ts'

@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { checkWebAddress, makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
-import { presets } from '../../src/domain/sources/presets.ts'
 import {
+  findChecksum,
+  findMinisignKey,
   findReservedMatch,
   findSignatureName,
   hasPublicRule,
@@ -15,8 +16,10 @@ import {
   hideRule,
   isSourceFile,
   isTooLong,
-} from '../../src/domain/sources/signature-text.ts'
-import { findChecksum, findMinisignKey, readMinisig, requireMinisign } from '../../src/domain/sources/verification.ts'
+  presets,
+  readMinisig,
+  requireMinisign,
+} from '../../src/domain/sources.ts'
 
 const hasMinisign = spawnSync('minisign', ['-v']).status === 0
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import { type AddressInfo, createServer as createNetServer, type Socket } from 'node:net'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
-import { makeWebhookSender } from '../../src/outbound/webhook-sender.ts'
+import { makeWebhookSender } from '../../src/outbound/senders.ts'
 
 /** The sender as the service has it, allowed to call receivers on this machine. */
 export function newLoopbackSender() {

@@ -8,7 +8,7 @@ import { describe, test } from 'node:test'
 import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { makeAddressPolicy } from '../../src/domain/scans/web-address.ts'
 import { makeGuardedAgent } from '../../src/outbound/guarded-agent.ts'
-import { makeWebhookSender } from '../../src/outbound/webhook-sender.ts'
+import { makeWebhookSender } from '../../src/outbound/senders.ts'
 import { version } from '../../src/runtime/process.ts'
 import { end, listen, newLoopbackSender, openRawReceiver, openReceiver, writeWithoutEnd } from './receivers.ts'
 

@@ -7,8 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Content } from '../../domain/content/content.ts'
 import type { ContentStore } from '../../domain/ports/content-store.ts'
 import type { Doubt, UnpackBudget, Unpacker } from '../../domain/ports/engines.ts'
-import { isSourceFile } from '../../domain/sources/signature-text.ts'
-import { SourceError } from '../../domain/sources/verification.ts'
+import { isSourceFile, SourceError } from '../../domain/sources.ts'
 
 const megabyte = 1024 * 1024
 /** All members of an archive, also those that are not taken. */

@@ -7,25 +7,24 @@ import type { ContentStore, FeedFetcher } from '../../domain/ports/content-store
 import type { UnpackBudget } from '../../domain/ports/engines.ts'
 import type { ClaimedSource, HeldSignature, NewSet, RefusedFile, SourceStore } from '../../domain/ports/source-store.ts'
 import { OperatorMistake } from '../../domain/problem.ts'
-import { isRuleFile } from '../../domain/sources/signature-text.ts'
 import {
   findChecksum,
   findMinisignKey,
+  isRuleFile,
   readMinisig,
   requireMinisign,
   SourceError,
-} from '../../domain/sources/verification.ts'
+} from '../../domain/sources.ts'
 import { findProgram } from '../../engines/clamav/installation.ts'
 import { makeSandboxChooser } from '../../engines/clamav/open-own-clamd.ts'
 import { countSignatures } from '../../engines/clamav/signature-files.ts'
 import { makeTrial, type Trial } from '../../engines/clamav/signature-library.ts'
-import type { OnEscape } from '../../engines/jail/escape.ts'
+import type { OnEscape } from '../../engines/jail/policy.ts'
 import { openUnpacker } from '../../engines/unpack/open-unpacker.ts'
 import { hideCredentials } from '../../runtime/hide-credentials.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { collectFiles } from './collect-files.ts'
-import { listKnownGood, type TriedFiles } from './trial.ts'
-import { tryRules } from './try-rules.ts'
+import { listKnownGood, type TriedFiles, tryRules } from './trial.ts'
 import { trySignatures } from './try-signatures.ts'
 
 export type UpdateDeps = {

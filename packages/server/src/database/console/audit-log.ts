@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Pool } from 'pg'
-import type { AuditHead, AuditLog, AuditRecord, AuditVerification } from '../../domain/ports/audit-log.ts'
+import type { AuditHead, AuditLog, AuditRecord, AuditVerification } from '../../domain/ports/operations.ts'
 import {
   afterCommit,
   atomically,

@@ -1,7 +1,7 @@
 import type { Role } from '@assay/contract/admin'
 import { v7 as newId } from 'uuid'
-import type { AuditLog } from '../ports/audit-log.ts'
 import type { Link, Member, MemberStore } from '../ports/member-store.ts'
+import type { AuditLog } from '../ports/operations.ts'
 import { Problem } from '../problem.ts'
 import { type Authentication, type Origin, type Passwords, toDigest } from './authentication.ts'
 import { newToken, type SignIn, type SignInOutcome } from './sign-in.ts'

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { v7 as newId } from 'uuid'
-import type { AuditLog } from '../ports/audit-log.ts'
 import type { Member, MemberStore, Membership } from '../ports/member-store.ts'
+import type { AuditLog } from '../ports/operations.ts'
 import { Problem } from '../problem.ts'
 import { type Authentication, type Credentials, type Origin, requireActive, toDigest } from './authentication.ts'
 

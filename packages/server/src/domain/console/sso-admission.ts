@@ -1,6 +1,6 @@
 import { v7 as newId } from 'uuid'
-import type { AuditLog } from '../ports/audit-log.ts'
 import type { Identity, MappedRoles, Member, MemberStore, SsoStore } from '../ports/member-store.ts'
+import type { AuditLog } from '../ports/operations.ts'
 import { Problem } from '../problem.ts'
 import { type Origin, type Passwords, requireActive } from './authentication.ts'
 import { newToken, type OpenedSession, type SignIn } from './sign-in.ts'

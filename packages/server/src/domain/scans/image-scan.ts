@@ -8,7 +8,7 @@ import {
   type Scores,
   type Unscanned,
 } from '../ports/engines.ts'
-import type { ScanOptions, Verdict, VersionedCache } from './verdict.ts'
+import type { ScanOptions, Verdict, VersionedCache } from './scan.ts'
 
 type Deps = {
   /** Undefined when no image engine could be started. */

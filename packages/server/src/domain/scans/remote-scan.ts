@@ -14,10 +14,9 @@ import {
 } from '../ports/job-store.ts'
 import { isTransient, retryBriefly } from '../retry.ts'
 import { anyStore, toQueueName } from './jobs.ts'
-import type { FinalResult } from './scan.ts'
+import type { FinalResult, ScanOptions } from './scan.ts'
 import type { Scanner } from './scanner.ts'
 import type { ResultWaiters } from './scanning.ts'
-import type { ScanOptions } from './verdict.ts'
 
 type Deps = {
   remoteScans: RemoteScanStore

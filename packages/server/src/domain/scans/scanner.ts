@@ -7,8 +7,7 @@ import type { NodeStatus, NodeStore } from '../ports/operations.ts'
 import { Problem } from '../problem.ts'
 import type { ImageScan } from './image-scan.ts'
 import type { MalwareScan } from './malware-scan.ts'
-import { type FinalResult, type Scan, unknownContentFields } from './scan.ts'
-import type { Assess, ScanOptions } from './verdict.ts'
+import { type Assess, type FinalResult, type Scan, type ScanOptions, unknownContentFields } from './scan.ts'
 
 type DownloadOptions = { accountId: string; mode: ScanMode; signal: AbortSignal }
 type Download = (url: string, options: ScanOptions & DownloadOptions) => Promise<FetchResult>

@@ -8,9 +8,8 @@ import { hideCredentials } from '../../runtime/hide-credentials.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { createServer } from '../../runtime/node-http.ts'
 import { type Unprivileged, wrapGuarded } from '../../runtime/process.ts'
-import { isEscape, type OnEscape } from '../jail/escape.ts'
 import { toJailed } from '../jail/jail.ts'
-import { policies } from '../jail/policy.ts'
+import { isEscape, type OnEscape, policies } from '../jail/policy.ts'
 
 const runTimeoutMs = 30 * 60_000
 /** Keeps the first update from slowing down the start of the service. */

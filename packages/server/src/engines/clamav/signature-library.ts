@@ -1,6 +1,6 @@
 import type { Logger } from '../../runtime/logger.ts'
 import type { Unprivileged } from '../../runtime/process.ts'
-import type { OnEscape } from '../jail/escape.ts'
+import type { OnEscape } from '../jail/policy.ts'
 import type { Sandbox } from '../jail/sandbox.ts'
 import { prepareClamdDir, removeClamdDir, toClamdConfig } from './clamd-config.ts'
 import {

@@ -5,7 +5,7 @@ import { type Doubt, EngineDown } from '../../domain/ports/engines.ts'
 import { defaultVoteRule, type VoteRule } from '../../domain/scans/ballot.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { OptionReader } from '../../runtime/toml-options.ts'
-import type { OnEscape } from '../jail/escape.ts'
+import type { OnEscape } from '../jail/policy.ts'
 
 export type Answer = {
   /** Names of what was found. An empty list says that the engine read all of the content and found nothing. */

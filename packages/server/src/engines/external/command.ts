@@ -6,9 +6,8 @@ import { removeOutsideDir, removeTree, takeFileLock } from '../../runtime/files.
 import { chooseUnprivileged } from '../../runtime/process.ts'
 import type { OptionReader } from '../../runtime/toml-options.ts'
 import { parserUsers } from '../child-process/node-launch.ts'
-import { isEscape } from '../jail/escape.ts'
 import { launcherDirs, toJailed } from '../jail/jail.ts'
-import { policies } from '../jail/policy.ts'
+import { isEscape, policies } from '../jail/policy.ts'
 import { chooseSandbox, scratchName } from '../jail/sandbox.ts'
 import {
   type AdapterDeps,

@@ -23,7 +23,7 @@ export type Policy = AllowedCalls & {
 }
 
 /** A kind of process that has a policy; labels of a metric and log lines name it so. */
-export type Parser = keyof typeof policies
+type Parser = keyof typeof policies
 
 /** Libraries and facts about the machine that programs read when they start. */
 const systemReads = [
@@ -156,3 +156,9 @@ const listOwnReads = (binary: string) => [
   '/etc/clamav/certs',
   '/usr/libexec/coreutils',
 ]
+
+/** Called for each parser that the kernel killed because of a call that no honest parser makes. */
+export type OnEscape = (parser: Parser) => void
+
+/** The signal by which the filter kills a process. */
+export const isEscape = (signal: NodeJS.Signals | string | null | undefined) => signal === 'SIGSYS'

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type Ranges, toInt8Onnx } from './int8-onnx.ts'
 import { type Encoding, type ModelName, modelsDir } from './manifest.ts'
-import type { Network } from './network.ts'
+import type { Network } from './model.ts'
 import { toFloatOnnx } from './onnx.ts'
 import { readBundle, readGraphModel, readLayersModel } from './read-network.ts'
 

@@ -7,7 +7,7 @@ import {
   type Pool,
   picture,
   toKernelOrder,
-} from './network.ts'
+} from './model.ts'
 import { type Added, autoPads, type Graph, type Node, type Port, type Tensor, toDense, toOnnx } from './onnx.ts'
 
 type KernelForm = {

@@ -8,7 +8,7 @@ import {
   picture,
   toKernelOrder,
   toValues,
-} from './network.ts'
+} from './model.ts'
 
 type Values = Float32Array | Uint8Array | Int8Array | Int32Array
 

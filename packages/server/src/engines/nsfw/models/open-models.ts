@@ -8,8 +8,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from '../../../runtime/logger.ts'
 import { toNodeLaunch } from '../../child-process/node-launch.ts'
-import { isEscape, type OnEscape } from '../../jail/escape.ts'
-import { policies } from '../../jail/policy.ts'
+import { isEscape, type OnEscape, policies } from '../../jail/policy.ts'
 import { findSourceRoot } from './convert.ts'
 import {
   type Encoding,

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { type Convolution, type Layer, type Network, type Padding, picture, toValues, type Weights } from './network.ts'
+import { type Convolution, type Layer, type Network, type Padding, picture, toValues, type Weights } from './model.ts'
 
 type Bundle = {
   /** The layers and their connections, from `model.min.js`. */

@@ -1,7 +1,6 @@
 import { ascii85End, ascii85Kinds, minAscii85Chars } from '../../../../domain/content/encoded-text.ts'
 import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
-import { type EncodedData, giveEncoded } from './encoded-members.ts'
-import { accountForText, findTextEnd, hasControls } from './text-lines.ts'
+import { accountForText, type EncodedData, findTextEnd, giveEncoded, hasControls } from './text-lines.ts'
 
 const firstBytes = 32
 const begin = Buffer.from('<~')

@@ -14,8 +14,15 @@ import { canHoldContent } from '../../../../domain/content/container.ts'
 import { isMailHead, isOrdinaryKey } from '../../../../domain/content/document-formats.ts'
 import { listPieces, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import { type Base64Run, listBase64Runs } from './base64-runs.ts'
-import { type EncodedData, giveEncoded } from './encoded-members.ts'
-import { accountForText, countControls, findControl, findTextEnd, listLines } from './text-lines.ts'
+import {
+  accountForText,
+  countControls,
+  type EncodedData,
+  findControl,
+  findTextEnd,
+  giveEncoded,
+  listLines,
+} from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
 /** Text that carries bytes behind it may be short. */

@@ -1,6 +1,13 @@
 import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
-import { type EncodedData, giveEncoded } from './encoded-members.ts'
-import { accountForText, countControls, findTextEnd, type Line, listLines } from './text-lines.ts'
+import {
+  accountForText,
+  countControls,
+  type EncodedData,
+  findTextEnd,
+  giveEncoded,
+  type Line,
+  listLines,
+} from './text-lines.ts'
 import { hexValue } from './transfer-encodings.ts'
 
 const firstBytes = 32

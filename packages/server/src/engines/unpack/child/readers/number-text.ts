@@ -1,7 +1,6 @@
 import { hasNumberList, minNumbers, numberKinds } from '../../../../domain/content/digits.ts'
 import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
-import { type EncodedData, giveEncoded } from './encoded-members.ts'
-import { accountForText, findTextEnd, hasControls } from './text-lines.ts'
+import { accountForText, type EncodedData, findTextEnd, giveEncoded, hasControls } from './text-lines.ts'
 
 const firstBytes = 32
 
