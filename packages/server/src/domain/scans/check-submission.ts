@@ -9,7 +9,7 @@ import {
   type ScanMode,
 } from '@assay/contract'
 import type { Content } from '../content/content.ts'
-import { findImageFormat } from '../content/media-type.ts'
+import { findImageFormat } from '../content/image-format.ts'
 import { type FieldErrors, Problem } from '../problem.ts'
 import { type AddressPolicy, checkWebAddress } from './web-address.ts'
 

@@ -1,6 +1,7 @@
 import { maxContentBytes, type ScanMode } from '@assay/contract'
 import type { Content } from '../content/content.ts'
-import { type Describer, findImageFormat } from '../content/media-type.ts'
+import { findImageFormat } from '../content/image-format.ts'
+import type { Describer } from '../content/media-type.ts'
 import type { AuthorizeDownload } from '../downloads/credentials.ts'
 import type { ContentFetcher, ContentStore, FetchResult } from '../ports/content-store.ts'
 import type { NodeStatus, NodeStore } from '../ports/operations.ts'

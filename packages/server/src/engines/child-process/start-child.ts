@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { Duplex } from 'node:stream'
+import type { Duplex, Readable } from 'node:stream'
 import { waitForRoom } from '../../runtime/memory.ts'
 import { startAwakeTimer } from '../../runtime/timers.ts'
 import { isEscape } from '../jail/policy.ts'
 import { stallMs as defaultStallMs } from './engine-options.ts'
-import { type Frame, frameKinds, readFrames, sendBody, toFrameHead } from './frames.ts'
+import { type Frame, frameHeadBytes, frameKinds, maxAnswerBytes, maxDataBytes, toFrameHead } from './frames.ts'
 import type { Launch } from './node-launch.ts'
 import { type ResourceLimits, watchResources, watchStalls } from './resource-watch.ts'
+import { sendBody } from './send-body.ts'
 
 /** The child ended by itself, or another process killed it. */
 export class ProcessDied extends Error {}
@@ -226,4 +227,59 @@ function watchDeath(name: string, child: ChildProcess, socket: Duplex) {
   })
   socket.on('error', () => {})
   return { signal: dead.signal, reason, ended, declare }
+}
+
+/**
+ * Reads frames from a child on demand. The socket is paused while no frame is wanted, so that a child which writes
+ * faster than the service reads has to wait.
+ */
+function readFrames(socket: Readable) {
+  let buffered: Buffer[] = []
+  let bufferedBytes = 0
+  let hasEnded = false
+  let wake: (() => void) | undefined
+  socket.on('data', (chunk: Buffer) => {
+    buffered.push(chunk)
+    bufferedBytes += chunk.length
+    if (wake === undefined) socket.pause()
+    else wake()
+  })
+  socket.on('close', () => {
+    hasEnded = true
+    wake?.()
+  })
+
+  /** Returns the next bytes, of which enough are buffered. */
+  function take(bytes: number): Buffer {
+    const all = buffered.length === 1 ? (buffered[0] as Buffer) : Buffer.concat(buffered)
+    // A reader may free memory that its payload fills, so no buffered chunk may share that memory, not even at its end.
+    buffered = all.length === bytes ? [] : [all.subarray(bytes)]
+    bufferedBytes = all.length - bytes
+    return all.subarray(0, bytes)
+  }
+
+  /** Waits until that many bytes are buffered. False when the socket has ended before. */
+  async function fill(bytes: number): Promise<boolean> {
+    while (bufferedBytes < bytes) {
+      if (hasEnded) return false
+      await new Promise<void>((resolve) => {
+        wake = resolve
+        if (socket.isPaused()) socket.resume()
+      })
+      wake = undefined
+    }
+    return true
+  }
+
+  /** Undefined when the socket has ended. Throws when the child sends an invalid frame. */
+  return async function readFrame(): Promise<Frame | undefined> {
+    if (bufferedBytes < frameHeadBytes && !(await fill(frameHeadBytes))) return undefined
+    const head = take(frameHeadBytes)
+    const kind = head[0] ?? 0
+    const bytes = head.readUInt32LE(1)
+    if (bytes > (kind === frameKinds.answer ? maxAnswerBytes : maxDataBytes))
+      throw new Error(`A frame of ${bytes} bytes`)
+    if (bufferedBytes < bytes && !(await fill(bytes))) return undefined
+    return { kind, payload: take(bytes) }
+  }
 }

@@ -1,5 +1,5 @@
 import type { Metadata } from 'sharp'
-import { findImageFormat } from '../../../domain/content/media-type.ts'
+import { findImageFormat } from '../../../domain/content/image-format.ts'
 import { sharp } from '../sharp.ts'
 import { type Apng, findApng, makeApngFrames } from './apng.ts'
 import { chooseViews, type Pass, type View } from './choose-views.ts'
