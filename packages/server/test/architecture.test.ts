@@ -103,6 +103,15 @@ test('docs/architecture.md lists the folders that exist', () => {
   assert.deepEqual(listed.toSorted(), listFolders().toSorted())
 })
 
+test('CONTRIBUTING.md lists the folders of the tests of the server and over HTTP', () => {
+  const folders = ['packages/server/test/', 'acceptance/'].flatMap((path) => listFoldersIn(path, ['support']))
+  const document = readText('CONTRIBUTING.md')
+  assert.deepEqual(
+    folders.filter((folder) => !document.includes(`\`${folder.slice(0, -1)}\``)),
+    [],
+  )
+})
+
 test('every source file that a document names exists', () => {
   const files = listRepositoryFiles()
   const documents = files.filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md')
@@ -144,17 +153,19 @@ function findMissingFiles(text: string, files: string[]): string[] {
 
 /** Every top-level folder, every package, and every folder below the server's `src`. */
 function listFolders(): string[] {
-  const list = (path: string, skip: string[] = []) =>
-    readdirSync(new URL(path, repository), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !skip.includes(entry.name))
-      .map((entry) => `${path}${entry.name}/`)
   const source = 'packages/server/src/'
   return [
-    ...list('./', ['node_modules', 'packages', 'data', 'dist']).map((folder) => folder.slice(2)),
-    ...list('packages/'),
-    ...list(source),
-    ...list(source).flatMap((folder) => list(folder)),
+    ...listFoldersIn('./', ['node_modules', 'packages', 'data', 'dist']).map((folder) => folder.slice(2)),
+    ...listFoldersIn('packages/'),
+    ...listFoldersIn(source),
+    ...listFoldersIn(source).flatMap((folder) => listFoldersIn(folder)),
   ]
+}
+
+function listFoldersIn(path: string, skip: string[] = []): string[] {
+  return readdirSync(new URL(path, repository), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !skip.includes(entry.name))
+    .map((entry) => `${path}${entry.name}/`)
 }
 
 /** Rows of a table whose first cell names an importer and whose second lists, in backticks, what it may import. */
