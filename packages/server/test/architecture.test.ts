@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import {
   checkArchitecture,
@@ -102,19 +103,69 @@ test('docs/architecture.md lists the folders that exist', () => {
   assert.deepEqual(listed.toSorted(), listFolders().toSorted())
 })
 
+test('CONTRIBUTING.md lists the folders of the tests of the server and over HTTP', () => {
+  const folders = ['packages/server/test/', 'acceptance/'].flatMap((path) => listFoldersIn(path, ['support']))
+  const document = readText('CONTRIBUTING.md')
+  assert.deepEqual(
+    folders.filter((folder) => !document.includes(`\`${folder.slice(0, -1)}\``)),
+    [],
+  )
+})
+
+test('every source file that a document names exists', () => {
+  const files = listRepositoryFiles()
+  const documents = files.filter((path) => path.endsWith('.md') && path !== 'CHANGELOG.md')
+  assert.ok(documents.includes('docs/architecture.md') && documents.includes('CONTRIBUTING.md'))
+  const missing = documents.flatMap((path) => findMissingFiles(readText(path), files).map((name) => `${path}: ${name}`))
+  assert.deepEqual(missing, [])
+})
+
+test('a document that names a file that is gone is found', () => {
+  const text = [
+    'Run `node scripts/run.ts --all`, see `run.ts` and `gone/run.ts`. `un.ts` is gone too.',
+    'Add `<name>-store.ts`, `NNNN-what.sql` and `assay-*.yar`, and load `own.yar`:',
+    '```sh\nassay signatures add own.yar\n```',
+  ]
+  assert.deepEqual(findMissingFiles(text.join('\n'), ['scripts/run.ts']), ['gone/run.ts', 'un.ts'])
+})
+
+/** Paths that git tracks, or would track after `git add`. */
+function listRepositoryFiles(): string[] {
+  const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
+  const paths = execFileSync('git', list, { cwd: repository, encoding: 'utf8' }).split('\0')
+  return paths.filter((path) => path && existsSync(new URL(path, repository)))
+}
+
+/**
+ * Names of source files, in backticks, that are not the end of a path. Placeholders and extensions alone are no
+ * names, and a name without a folder that is also in a code block of the document belongs to an example.
+ */
+function findMissingFiles(text: string, files: string[]): string[] {
+  const toWords = (code: string) => code.split(/[\s'"(),;]+/)
+  const block = /^ *```[\s\S]*?^ *```/gm
+  const ofExamples = new Set([...text.matchAll(block)].flatMap(([code]) => toWords(code)))
+  const words = [...text.replace(block, '').matchAll(/`([^`]+)`/g)].flatMap(([, code = '']) => toWords(code))
+  return words
+    .filter((word) => /[^.]\.(tsx?|cjs|sql|yar|ldb|sh)$/.test(word) && !/[<*…]|NNNN/.test(word))
+    .filter((word) => word.includes('/') || !ofExamples.has(word))
+    .filter((word) => !files.some((path) => `/${path}`.endsWith(`/${word}`)))
+}
+
 /** Every top-level folder, every package, and every folder below the server's `src`. */
 function listFolders(): string[] {
-  const list = (path: string, skip: string[] = []) =>
-    readdirSync(new URL(path, repository), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !skip.includes(entry.name))
-      .map((entry) => `${path}${entry.name}/`)
   const source = 'packages/server/src/'
   return [
-    ...list('./', ['node_modules', 'packages', 'data', 'dist']).map((folder) => folder.slice(2)),
-    ...list('packages/'),
-    ...list(source),
-    ...list(source).flatMap((folder) => list(folder)),
+    ...listFoldersIn('./', ['node_modules', 'packages', 'data', 'dist']).map((folder) => folder.slice(2)),
+    ...listFoldersIn('packages/'),
+    ...listFoldersIn(source),
+    ...listFoldersIn(source).flatMap((folder) => listFoldersIn(folder)),
   ]
+}
+
+function listFoldersIn(path: string, skip: string[] = []): string[] {
+  return readdirSync(new URL(path, repository), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !skip.includes(entry.name))
+    .map((entry) => `${path}${entry.name}/`)
 }
 
 /** Rows of a table whose first cell names an importer and whose second lists, in backticks, what it may import. */
