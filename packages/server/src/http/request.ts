@@ -98,16 +98,16 @@ export function requireMediaType(
   expectedType: 'application/json' | 'multipart/form-data',
 ): MIMEType {
   const contentType = request.headers['content-type']
-  const type = contentType === undefined ? undefined : findMediaType(contentType)
-  if (contentType !== undefined && type === undefined) throw unsupported('The Content-Type is not a media type.')
+  const type = contentType === undefined ? undefined : parseMediaType(contentType)
+  if (contentType !== undefined && type === undefined) throw newUnsupported('The Content-Type is not a media type.')
   if (type?.essence !== expectedType) {
-    throw unsupported(
+    throw newUnsupported(
       `This endpoint takes ${expectedType}, not ${contentType === undefined ? 'a body without Content-Type' : 'this type'}.`,
     )
   }
   const charset = type.params.get('charset')
   if (expectedType === 'application/json' && charset !== null && !/^utf-?8$/i.test(charset)) {
-    throw unsupported('Send JSON in the charset UTF-8.')
+    throw newUnsupported('Send JSON in the charset UTF-8.')
   }
   requireIdentity(request)
   return type
@@ -116,7 +116,7 @@ export function requireMediaType(
 function requireIdentity({ headers }: FastifyRequest) {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw unsupported('Send the body without Content-Encoding.')
+    throw newUnsupported('Send the body without Content-Encoding.')
   }
 }
 
@@ -141,9 +141,9 @@ export function requireBoundary(request: FastifyRequest): string {
   return boundary
 }
 
-const unsupported = (detail: string) => new Problem({ kind: 'unsupported-media-type', detail })
+const newUnsupported = (detail: string) => new Problem({ kind: 'unsupported-media-type', detail })
 
-function findMediaType(text: string): MIMEType | undefined {
+function parseMediaType(text: string): MIMEType | undefined {
   try {
     return new MIMEType(text)
   } catch {
