@@ -4,7 +4,7 @@ import { isBinary, type Magic, magic, openedByNone, openedByReader, type Row } f
  * Signatures of archivers, compressors and disk tools that few people use any more, by the name of the program. The
  * programs still exist, and unpackers for everything know many of these formats.
  */
-const signatures: Record<string, string[]> = {
+const oldSignatures: Record<string, string[]> = {
   ABComp: ['\x03AB2'],
   'Acronis True Image': ['\xce\x24\xb9\xa2\x20\x00\x00\x00'],
   Ai: ['Ai\x01\x00', 'Ai\x02\x00'],
@@ -93,7 +93,7 @@ const signatures: Record<string, string[]> = {
 }
 
 /** Signatures that stand further in. */
-const laterSignatures: Magic[] = [
+const laterOldSignatures: Magic[] = [
   magic('-afx-', 2),
   magic('-sw1-', 2),
   magic('OctSqu', 3),
@@ -102,8 +102,8 @@ const laterSignatures: Magic[] = [
 ]
 
 const allMagics = [
-  ...Object.values(signatures).flatMap((texts) => texts.map((text) => magic(text))),
-  ...laterSignatures,
+  ...Object.values(oldSignatures).flatMap((texts) => texts.map((text) => magic(text))),
+  ...laterOldSignatures,
 ]
 
 /** Many of the signatures are words, with which a text may begin. */
@@ -153,7 +153,7 @@ export const tarBlockBytes = 512
 /** Whether a block is the header of a tar member: its checksum, over signed or unsigned bytes, is right. */
 export function hasTarChecksum(block: Buffer): boolean {
   if (block.length < tarBlockBytes) return false
-  const stored = readChecksum(block)
+  const stored = readTarChecksum(block)
   if (stored === undefined) return false
   let sum = 8 * 0x20
   let negative = 0
@@ -167,7 +167,7 @@ export function hasTarChecksum(block: Buffer): boolean {
 }
 
 /** Reads blanks, octal digits and the end of the field. Most other blocks have none of them there. */
-function readChecksum(block: Buffer): number | undefined {
+function readTarChecksum(block: Buffer): number | undefined {
   let at = 148
   while (at < 156 && (block[at] === 0x20 || block[at] === 0)) at++
   const start = at
@@ -186,7 +186,7 @@ function readChecksum(block: Buffer): number | undefined {
  * the right checksum by chance, so the field of the size must hold a number too.
  */
 function isTarHead(head: Buffer): boolean {
-  return head[0] !== 0 && hasTarChecksum(head) && isNumber(head.subarray(124, 136))
+  return head[0] !== 0 && hasTarChecksum(head) && isTarNumber(head.subarray(124, 136))
 }
 
 /**
@@ -206,7 +206,7 @@ export function hasOldTarHeader(head: Buffer): boolean {
 export const hasTarSignature = (block: Buffer) => block.toString('latin1', 257, 262) === 'ustar'
 
 /** Digits and what may stand around them, or a binary number. */
-function isNumber(field: Buffer): boolean {
+function isTarNumber(field: Buffer): boolean {
   const first = field[0] ?? 0
   return first === 0x80 || first === 0xff || /^[-+ \0]*[0-7o_]*(?:[ \0]|$)/i.test(field.toString('latin1'))
 }

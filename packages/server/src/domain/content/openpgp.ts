@@ -64,9 +64,9 @@ const maxPeriod = 4
 
 /** Whether a body has room for its name. A few bytes that repeat are sound or a picture, each part like the whole. */
 function isLiteral(read: Read, packet: Packet): boolean {
-  const headBytes = literalHeadBytes + (readBodyStart(read, packet, 2)[1] ?? 0)
-  const start = readBodyStart(read, packet, headBytes + comparedBytes)
-  return start.length > headBytes && !isRepeating(start)
+  const prefixBytes = literalHeadBytes + (readBodyStart(read, packet, 2)[1] ?? 0)
+  const start = readBodyStart(read, packet, prefixBytes + comparedBytes)
+  return start.length > prefixBytes && !isRepeating(start)
 }
 
 function isRepeating(bytes: Buffer): boolean {
@@ -198,7 +198,7 @@ const isSealed = (tag: number) => tag === 9 || tag === 18 || tag === 20
 const minSealedBytes = 18
 
 const isPublicKeyAlgorithm = (id = -1) => (id >= 1 && id <= 3) || (id >= 16 && id <= 22) || (id >= 25 && id <= 28)
-const isHash = (id = -1) => (id >= 1 && id <= 3) || (id >= 8 && id <= 14)
+const isHashAlgorithm = (id = -1) => (id >= 1 && id <= 3) || (id >= 8 && id <= 14)
 const isCipher = (id = -1) => (id >= 1 && id <= 4) || (id >= 7 && id <= 13)
 const isAead = (id = -1) => id >= 1 && id <= 3
 
@@ -215,13 +215,14 @@ function isPlausibleBody(tag: number, body: Buffer, length: number): boolean {
       (a === 6 && length > 12 && (b === 0 || b === 21 || b === 33))
     )
   if (tag === 2) {
-    return (a === 3 && b === 5) || ((a === 4 || a === 5 || a === 6) && isPublicKeyAlgorithm(c) && isHash(d))
+    return (a === 3 && b === 5) || ((a === 4 || a === 5 || a === 6) && isPublicKeyAlgorithm(c) && isHashAlgorithm(d))
   }
   if (tag === 3) {
-    if (a === 4) return isCipher(b) && [0, 1, 3, 4].includes(c ?? -1) && (c === 4 || isHash(d)) && length < 128
+    if (a === 4) return isCipher(b) && [0, 1, 3, 4].includes(c ?? -1) && (c === 4 || isHashAlgorithm(d)) && length < 128
     return a === 5 ? isCipher(b) && isAead(c) : a === 6 && isCipher(c) && isAead(d)
   }
-  if (tag === 4) return (a === 3 && length === 13 && isHash(c) && isPublicKeyAlgorithm(d)) || (a === 6 && length > 40)
+  if (tag === 4)
+    return (a === 3 && length === 13 && isHashAlgorithm(c) && isPublicKeyAlgorithm(d)) || (a === 6 && length > 40)
   if (tag === 5 || tag === 6 || tag === 7 || tag === 14) {
     return (
       (a === 2 || a === 3
