@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { MIMEType } from 'node:util'
+import type { MIMEType } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { drawRandom } from '../domain/accounts/keys.ts'
-import { countParams } from '../domain/content/multipart.ts'
+import { countParams, parseMediaType } from '../domain/content/multipart.ts'
 import { malformed, Problem } from '../domain/problem.ts'
 
 declare module 'fastify' {
@@ -142,11 +142,3 @@ export function requireBoundary(request: FastifyRequest): string {
 }
 
 const newUnsupported = (detail: string) => new Problem({ kind: 'unsupported-media-type', detail })
-
-function parseMediaType(text: string): MIMEType | undefined {
-  try {
-    return new MIMEType(text)
-  } catch {
-    return undefined
-  }
-}

@@ -99,6 +99,7 @@ export function requireActive({ suspendedAt }: Member) {
   throw new Problem({ kind: 'forbidden', detail: 'Your access is suspended. Ask an operator of this service.' })
 }
 
+/** The SHA-256 of a token in hex, which alone is stored. */
 export const toDigest = (token: string) => hash('sha256', token, 'hex')
 
 /** Compares secrets in a time that does not tell how many characters are right. Only the length may show. */
@@ -219,8 +220,7 @@ export const newRecoveryCodes = (): string[] =>
   )
 
 /** Only this digest of a recovery code is stored. People may type the code in capitals and without hyphens. */
-export const toRecoveryDigest = (code: string): string =>
-  hash('sha256', code.toLowerCase().replaceAll(/[\s-]/g, ''), 'hex')
+export const toRecoveryDigest = (code: string): string => toDigest(code.toLowerCase().replaceAll(/[\s-]/g, ''))
 
 /** The name of the key for scans from the console, which have a rate window and a line in the usage of their own. */
 export const consoleKeyName = 'console'

@@ -121,8 +121,6 @@ function toCrc16(bytes: Buffer): number {
   return sum
 }
 
-const maxFieldNameBytes = 76
-
 /** The position of the first header line: some programs skip a byte order mark and empty lines before it. */
 export function skipMailStart(head: Buffer): number {
   let at = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0
@@ -165,6 +163,8 @@ const mimeField = /^content-(?:type|transfer-encoding|disposition)[ \t]*:/i
 
 const startsWithFrom = (head: Buffer, at: number) =>
   head[at] === 0x46 && head[at + 1] === 0x72 && head[at + 2] === 0x6f && head[at + 3] === 0x6d && head[at + 4] === 0x20
+
+const maxFieldNameBytes = 76
 
 /** Whether a line of the form `Name: value` begins at the position. */
 function hasHeaderField(head: Buffer, start: number): boolean {

@@ -22,6 +22,39 @@ export async function findMediaType(head: Buffer, bytes: number): Promise<string
   )
 }
 
+/**
+ * Describes content, and remembers the description for its account, so that known content is not hashed and inspected
+ * again.
+ */
+export function makeDescriber({ entries }: { entries: number }) {
+  const cache = entries === 0 ? undefined : newCache<Description>(entries)
+
+  return async (content: Content, accountId: string | null): Promise<Description> => {
+    if (content.description !== undefined) return content.description
+    const key = `${accountId ?? ''} ${content.sha256}`
+    const cached = cache?.get(key)
+    if (cached !== undefined) return cached
+    const contentType = await findMediaType(content.head, content.bytes)
+    const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
+    cache?.set(key, description)
+    return description
+  }
+}
+
+export type Describer = ReturnType<typeof makeDescriber>
+
+/** The media type of content in one of the four supported image formats, by its first bytes. */
+export function findImageFormat(head: Buffer): string | undefined {
+  if (startsWith(head, [0xff, 0xd8, 0xff])) return 'image/jpeg'
+  if (startsWith(head, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return 'image/png'
+  const six = head.toString('latin1', 0, 6)
+  if (six === 'GIF87a' || six === 'GIF89a') return 'image/gif'
+  if (head.toString('latin1', 0, 4) === 'RIFF' && head.toString('latin1', 8, 12) === 'WEBP') return 'image/webp'
+  return undefined
+}
+
+const startsWith = (head: Buffer, bytes: number[]) => bytes.every((byte, i) => head[i] === byte)
+
 /** A PDF or an archive may be pure ASCII, but its type is no text type and has no charset. */
 const toTextType = (kind: string, charset: string) =>
   kind.startsWith('text/') || textTypes.has(kind) ? `${kind}; charset=${charset}` : kind
@@ -71,27 +104,6 @@ const commonNames: Record<string, string> = {
 const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') ? 'application/pdf' : undefined)
 
 /**
- * Describes content, and remembers the description for its account, so that known content is not hashed and inspected
- * again.
- */
-export function makeDescriber({ entries }: { entries: number }) {
-  const cache = entries === 0 ? undefined : newCache<Description>(entries)
-
-  return async (content: Content, accountId: string | null): Promise<Description> => {
-    if (content.description !== undefined) return content.description
-    const key = `${accountId ?? ''} ${content.sha256}`
-    const cached = cache?.get(key)
-    if (cached !== undefined) return cached
-    const contentType = await findMediaType(content.head, content.bytes)
-    const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
-    cache?.set(key, description)
-    return description
-  }
-}
-
-export type Describer = ReturnType<typeof makeDescriber>
-
-/**
  * The first two bytes of each signature of the library file-type, in hex. The library compares content with all of its
  * signatures, one after the other, in 20 to 60 µs; most content that it does not know differs in two bytes already.
  */
@@ -139,15 +151,3 @@ export function mayKnow(head: Buffer): boolean {
   }
   return false
 }
-
-/** The media type of content in one of the four supported image formats, by its first bytes. */
-export function findImageFormat(head: Buffer): string | undefined {
-  if (startsWith(head, 0, [0xff, 0xd8, 0xff])) return 'image/jpeg'
-  if (startsWith(head, 0, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return 'image/png'
-  const six = head.toString('latin1', 0, 6)
-  if (six === 'GIF87a' || six === 'GIF89a') return 'image/gif'
-  if (head.toString('latin1', 0, 4) === 'RIFF' && head.toString('latin1', 8, 12) === 'WEBP') return 'image/webp'
-  return undefined
-}
-
-const startsWith = (head: Buffer, at: number, bytes: number[]) => bytes.every((byte, i) => head[at + i] === byte)

@@ -76,6 +76,51 @@ function isRepeating(bytes: Buffer): boolean {
   return false
 }
 
+export type PacketKind = 'keys' | 'message' | 'encrypted'
+
+/**
+ * Tells what OpenPGP content is by its first packets; undefined for other content. The format has no signature, so one
+ * packet is enough only when it fills the content or has a rare form, and two must follow each other otherwise.
+ */
+export function findPacketKind(read: Read, bytes: number): PacketKind | undefined {
+  let at = 0
+  let kind: PacketKind | undefined
+  let firstTag = 0
+  for (let count = 0; count < 4 && at < bytes; count++) {
+    const packet = readPacket(read, at, bytes)
+    if (packet === undefined || !knownTags.has(packet.tag)) return hasEnough(kind, count, firstTag) ? kind : undefined
+    if (count === 0) firstTag = packet.tag
+    const body = readBodyStart(read, packet, bodyStartBytes)
+    const length = countBodyBytes(packet)
+    if (!isPlausibleBody(packet.tag, body, length)) return hasEnough(kind, count, firstTag) ? kind : undefined
+    // Programs give the data of the first packet, whatever follows it, and as much of it as there is.
+    if (count === 0 && packet.tag === packetTags.literal && isNamedLiteral(read, packet)) return 'message'
+    if (count === 0 && packet.tag === packetTags.compressed) return 'message'
+    if (packet.isCut) return count > 0 ? (isEncryptedTag(packet.tag) ? 'encrypted' : kind) : undefined
+    if (isEncryptedTag(packet.tag)) kind = 'encrypted'
+    else kind ??= keyTags.has(packet.tag) || packet.tag === packetTags.signature ? 'keys' : 'message'
+    if (packet.tag === 11 || packet.tag === 8) kind = 'message'
+    if (count === 0 && isSealed(packet.tag)) {
+      return packet.end === bytes && !packet.isOpenEnded && length >= minSealedBytes ? 'encrypted' : undefined
+    }
+    if (count === 0 && !isFirstTag(packet.tag)) return undefined
+    at = packet.end
+  }
+  return kind
+}
+
+/** Whether the name in literal data is text, or none. By chance it hardly ever is. */
+function isNamedLiteral(read: Read, packet: Packet): boolean {
+  const nameBytes = readBodyStart(read, packet, 2)[1] ?? 0
+  return readBodyStart(read, packet, 2 + nameBytes)
+    .subarray(2)
+    .every((byte) => byte >= 0x20 && byte !== 0x7f)
+}
+
+/** Whether the packets before one that cannot be read tell enough. The one of a password has a form of its own. */
+const hasEnough = (kind: PacketKind | undefined, count: number, firstTag: number) =>
+  count > 1 || (count === 1 && kind === 'encrypted' && firstTag === packetTags.passwordKey)
+
 /** Reads bytes of content, fewer where it ends. */
 export type Read = (start: number, end: number) => Buffer
 
@@ -249,48 +294,3 @@ function isCompressed(method: number, data: Buffer): boolean {
   if (method === 3) return data.toString('latin1', 0, 3) === 'BZh'
   return method === 0 ? ((data[0] ?? 0) & 0x80) !== 0 : ((data[0] ?? 7) & 6) !== 6
 }
-
-export type PacketKind = 'keys' | 'message' | 'encrypted'
-
-/**
- * Tells what OpenPGP content is by its first packets; undefined for other content. The format has no signature, so one
- * packet is enough only when it fills the content or has a rare form, and two must follow each other otherwise.
- */
-export function findPacketKind(read: Read, bytes: number): PacketKind | undefined {
-  let at = 0
-  let kind: PacketKind | undefined
-  let firstTag = 0
-  for (let count = 0; count < 4 && at < bytes; count++) {
-    const packet = readPacket(read, at, bytes)
-    if (packet === undefined || !knownTags.has(packet.tag)) return hasEnough(kind, count, firstTag) ? kind : undefined
-    if (count === 0) firstTag = packet.tag
-    const body = readBodyStart(read, packet, bodyStartBytes)
-    const length = countBodyBytes(packet)
-    if (!isPlausibleBody(packet.tag, body, length)) return hasEnough(kind, count, firstTag) ? kind : undefined
-    // Programs give the data of the first packet, whatever follows it, and as much of it as there is.
-    if (count === 0 && packet.tag === packetTags.literal && isNamedLiteral(read, packet)) return 'message'
-    if (count === 0 && packet.tag === packetTags.compressed) return 'message'
-    if (packet.isCut) return count > 0 ? (isEncryptedTag(packet.tag) ? 'encrypted' : kind) : undefined
-    if (isEncryptedTag(packet.tag)) kind = 'encrypted'
-    else kind ??= keyTags.has(packet.tag) || packet.tag === packetTags.signature ? 'keys' : 'message'
-    if (packet.tag === 11 || packet.tag === 8) kind = 'message'
-    if (count === 0 && isSealed(packet.tag)) {
-      return packet.end === bytes && !packet.isOpenEnded && length >= minSealedBytes ? 'encrypted' : undefined
-    }
-    if (count === 0 && !isFirstTag(packet.tag)) return undefined
-    at = packet.end
-  }
-  return kind
-}
-
-/** Whether the name in literal data is text, or none. By chance it hardly ever is. */
-function isNamedLiteral(read: Read, packet: Packet): boolean {
-  const nameBytes = readBodyStart(read, packet, 2)[1] ?? 0
-  return readBodyStart(read, packet, 2 + nameBytes)
-    .subarray(2)
-    .every((byte) => byte >= 0x20 && byte !== 0x7f)
-}
-
-/** Whether the packets before one that cannot be read tell enough. The one of a password has a form of its own. */
-const hasEnough = (kind: PacketKind | undefined, count: number, firstTag: number) =>
-  count > 1 || (count === 1 && kind === 'encrypted' && firstTag === packetTags.passwordKey)

@@ -1,4 +1,4 @@
-import { MIMEType } from 'node:util'
+import { parseMediaType } from '../../domain/content/multipart.ts'
 import {
   type Encapsulated,
   findOne,
@@ -106,14 +106,6 @@ function findBoundary(head: string): string | undefined {
     if (boundary) return boundary
   }
   return undefined
-}
-
-function parseMediaType(text: string): MIMEType | undefined {
-  try {
-    return new MIMEType(text)
-  } catch {
-    return undefined
-  }
 }
 
 function findObstacle(head: string, { isForm, maxBytes }: { isForm: boolean; maxBytes: number }): Message['obstacle'] {
