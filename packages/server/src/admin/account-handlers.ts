@@ -29,7 +29,7 @@ export type AccountHandlerDeps = {
   invitations: Invitations
 }
 
-/** Handlers for the account and its members. */
+/** Handlers for the account, its members and their notices. */
 export function makeAccountHandlers(deps: AccountHandlerDeps) {
   const { accounts, members, keys, audit, invitations } = deps
 

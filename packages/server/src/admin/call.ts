@@ -143,7 +143,6 @@ type Cookie = (typeof cookies)[keyof typeof cookies]
 
 export const findSessionToken = (request: FastifyRequest) => findCookie(request, cookies.session)
 export const findDeviceToken = (request: FastifyRequest) => findCookie(request, cookies.device)
-
 export const findSsoToken = (request: FastifyRequest) => findCookie(request, cookies.sso)
 
 export function setSsoCookie(request: FastifyRequest, reply: FastifyReply, token: string) {
@@ -170,7 +169,7 @@ export function clearSessionCookie(request: FastifyRequest, reply: FastifyReply)
 const maxTokenLength = 100
 
 function findCookie(request: FastifyRequest, cookie: Cookie): string | undefined {
-  const name = toName(request, cookie)
+  const name = toCookieName(request, cookie)
   const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim())
   const value = pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
   return value === undefined || value === '' || value.length > maxTokenLength ? undefined : value
@@ -179,11 +178,11 @@ function findCookie(request: FastifyRequest, cookie: Cookie): string | undefined
 /** Browsers never send the cookie with a request that another site causes, and scripts cannot read it. */
 function toCookie(request: FastifyRequest, cookie: Cookie, value: string, maxAge: number | undefined): string {
   const age = maxAge === undefined ? '' : `; Max-Age=${maxAge}`
-  return `${toName(request, cookie)}=${value}${age}; ${isSecure(request) ? 'Path=/; Secure' : 'Path=/admin'}; HttpOnly; SameSite=Strict`
+  return `${toCookieName(request, cookie)}=${value}${age}; ${isSecure(request) ? 'Path=/; Secure' : 'Path=/admin'}; HttpOnly; SameSite=Strict`
 }
 
 /** Browsers accept a name with this prefix only over TLS and from the host itself, not from a sibling host name. */
-const toName = (request: FastifyRequest, { name }: Cookie) => (isSecure(request) ? `__Host-${name}` : name)
+const toCookieName = (request: FastifyRequest, { name }: Cookie) => (isSecure(request) ? `__Host-${name}` : name)
 
 /** Behind a proxy, X-Forwarded-Proto of a trusted proxy or ASSAY_PUBLIC_URL tells that browsers use https. */
 const isSecure = ({ protocol, server }: FastifyRequest) =>

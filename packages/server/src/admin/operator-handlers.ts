@@ -188,9 +188,11 @@ export type JobHandlerDeps = {
   onReplayed(): void
 }
 
+/** A job that has waited for this long is shown as stuck. */
 const stuckMs = 5 * 60_000
-const monthMs = 30 * 86_400_000
-const replayAtOnce = 10_000
+/** The age of the deliveries by which hosts count as failing. */
+const failingHostsMs = 30 * 86_400_000
+const maxReplayed = 10_000
 
 /** Handlers for the jobs and webhooks of all accounts. */
 export function makeJobHandlers(deps: JobHandlerDeps) {
@@ -219,7 +221,7 @@ export function makeJobHandlers(deps: JobHandlerDeps) {
     },
 
     async listFailingHosts() {
-      const hosts = await operations.listFailingHosts(monthMs)
+      const hosts = await operations.listFailingHosts(failingHostsMs)
       return hosts.map(({ failingSince, ...host }) => ({ ...host, failing_since: failingSince?.toISOString() ?? null }))
     },
 
@@ -232,7 +234,7 @@ export function makeJobHandlers(deps: JobHandlerDeps) {
 
     async replayHost(call) {
       const { host, since } = call.body
-      const ids = await operations.listFailedDeliveries(host, new Date(since), replayAtOnce)
+      const ids = await operations.listFailedDeliveries(host, new Date(since), maxReplayed)
       const replayed = await deliveries.replay({ ids })
       deps.onReplayed()
       await call.audit('host.replay', host, { detail: `${replayed} since ${since}` })

@@ -55,9 +55,10 @@ export function registerAdmin(app: FastifyInstance, deps: GuardDeps & { audit: A
         const handle = async () => {
           const { atomically } = deps.audit
           const call = { who, origin, audit: audit.note, atomically, ...input, request, reply }
-          const list = (page: object) => run(deps.handlers, name, { ...call, query: { ...input.query, ...page } })
+          const list = (page: object) =>
+            callHandler(deps.handlers, name, { ...call, query: { ...input.query, ...page } })
           if (exported?.format !== undefined) return sendExport(reply, { route, format: exported.format, list })
-          const answer = await run(deps.handlers, name, call)
+          const answer = await callHandler(deps.handlers, name, call)
           if (isChange && !audit.hasNoted() && !unauditedRoutes.has(name)) await audit.note(`route.${name}`)
           return answer
         }
@@ -78,7 +79,7 @@ const toRequestOrigin = (request: FastifyRequest): Origin => ({
 })
 
 /** Calls a handler by name. The route table pairs names and calls, which the types cannot express. */
-const run = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<unknown> =>
+const callHandler = (handlers: Handlers, name: AdminRouteName, call: unknown): Promise<unknown> =>
   (handlers[name] as (call: Call<AdminRouteName>) => Promise<unknown>)(call as Call<AdminRouteName>)
 
 /** Routes that change nothing although they are no GET, and routes whose use cases write to the audit log themselves. */
@@ -179,23 +180,11 @@ function findScanHandler(operation: Operation, deps: ScanDeps) {
 
 export type GuardDeps = { signIn: SignIn; throttle: Throttle; adminToken: string | undefined }
 
-/** The caller of a route for anyone. */
-const anonymous: Who = {
-  actor: '',
-  isOperator: false,
-  accountId: null,
-  accountRole: null,
-  suspension: undefined,
-  memberId: null,
-  sessionId: null,
-  csrfToken: null,
-}
-
-/** Identifies the caller, checks their access, and checks the CSRF token of changes. */
+/** Makes the guard of all routes: it identifies the caller, checks their access, and the CSRF token of changes. */
 function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
   return async (route: Pick<Route, 'access' | 'method' | 'servesSuspended'>, request: FastifyRequest): Promise<Who> => {
     if (route.access === 'anyone') return anonymous
-    const who = await findWho(request)
+    const who = await findCaller(request)
     if (who === undefined) throw new Problem({ kind: 'signed-out', detail: 'You are not signed in.' })
     if (route.access === 'signed-in' && who.memberId === null) {
       throw new Problem({
@@ -203,9 +192,9 @@ function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
         detail: 'This route requires a session; the admin token is not sufficient.',
       })
     }
-    if (!mayUse(route.access, who)) throw new Problem({ kind: 'forbidden', detail: toReason(route.access, who) })
+    if (!mayUse(route.access, who)) throw new Problem({ kind: 'forbidden', detail: toDenial(route.access, who) })
     if (needsAccount(route) && who.suspension !== undefined && route.servesSuspended !== true) {
-      throw new Problem({ kind: 'forbidden', detail: toSuspension(who.suspension) })
+      throw new Problem({ kind: 'forbidden', detail: toSuspensionNotice(who.suspension) })
     }
     const csrfToken = String(request.headers[csrfHeader.toLowerCase()] ?? '')
     if (route.method !== 'GET' && who.csrfToken !== null && !isSameSecret(who.csrfToken, csrfToken)) {
@@ -217,9 +206,9 @@ function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
     return who
   }
 
-  async function findWho(request: FastifyRequest): Promise<Who | undefined> {
+  async function findCaller(request: FastifyRequest): Promise<Who | undefined> {
     const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1]
-    if (bearer !== undefined) return findScript(bearer, request.ip)
+    if (bearer !== undefined) return findOperatorScript(bearer, request.ip)
     const token = findSessionToken(request)
     const visitor = token === undefined ? undefined : await signIn.findVisitor(token)
     if (visitor === undefined) return undefined
@@ -237,7 +226,7 @@ function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
   }
 
   /** Wrong tokens cause a pause for their network, during which the right one is refused as well. */
-  async function findScript(token: string, address: string): Promise<Who | undefined> {
+  async function findOperatorScript(token: string, address: string): Promise<Who | undefined> {
     if (adminToken === undefined) return undefined
     const subject = toTokenSubject(address)
     if (!isSameSecret(adminToken, token)) {
@@ -249,12 +238,24 @@ function makeGuard({ signIn, throttle, adminToken }: GuardDeps) {
   }
 }
 
+/** The caller of a route for anyone. */
+const anonymous: Who = {
+  actor: '',
+  isOperator: false,
+  accountId: null,
+  accountRole: null,
+  suspension: undefined,
+  memberId: null,
+  sessionId: null,
+  csrfToken: null,
+}
+
 const needsAccount = ({ access }: Pick<Route, 'access'>) => access === 'account' || access === 'owner'
 
-const toSuspension = ({ reason }: { reason: string | null }) =>
+const toSuspensionNotice = ({ reason }: { reason: string | null }) =>
   `The account is suspended${reason === null ? '.' : `: ${reason}`}`
 
-function toReason(access: Route['access'], who: Who): string {
+function toDenial(access: Route['access'], who: Who): string {
   if (access === 'operator') return 'Only operators can do this.'
   if (who.accountId === null) return 'You do not belong to an account.'
   return 'Only owners of the account can do this.'

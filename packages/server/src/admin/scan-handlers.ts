@@ -47,7 +47,7 @@ export function makeScanHandlers(deps: ScanHandlerDeps) {
       return listPage(
         call.query,
         ({ cursor, limit }) => history.list(accountId, filter, { before: cursor, limit }),
-        toRow,
+        toScanRow,
       )
     },
 
@@ -108,10 +108,10 @@ async function getOverview({ history, accounts, keys, deliveries, clock }: ScanH
     plan,
     ...toCredits(balance),
     period_start: balance.period.start.toISOString(),
-    today: { scans: total(today), ...today },
+    today: { scans: countScans(today), ...today },
     webhooks: { ...webhooks, paused: endpoints.filter(({ pausedAt }) => pausedAt !== null).length },
     days,
-    latest: latest.map(toRow),
+    latest: latest.map(toScanRow),
     checklist: {
       // Scans in the console use a hidden key, which does not count here.
       has_key: allKeys.some(({ prefix, lastUsedAt }) => prefix !== consoleKeyPrefix && lastUsedAt !== null),
@@ -128,7 +128,7 @@ async function getUsage({ history, accounts, clock }: ScanHandlerDeps, accountId
   const usage = await history.countByDay(accountId, since)
   const recent = usage
     .filter(({ day }) => day > toDay(toDayStart(now, paceDays)))
-    .reduce((sum, row) => sum + total(row), 0)
+    .reduce((sum, row) => sum + countScans(row), 0)
   return {
     days: usage.map(({ keyName, ...row }) => ({ ...row, key_name: keyName })),
     refusals: await history.listRejectedRequests(accountId, since),
@@ -137,7 +137,7 @@ async function getUsage({ history, accounts, clock }: ScanHandlerDeps, accountId
   }
 }
 
-const toRow = (scan: RecordedScan): ScanRow => ({
+const toScanRow = (scan: RecordedScan): ScanRow => ({
   id: scan.id,
   scan_type: scan.kind,
   status: scan.status,
@@ -174,7 +174,7 @@ function toDays(usage: (Counts & { day: string })[], since: Date) {
   })
 }
 
-const total = ({ clean, threat, error, pending }: Counts) => clean + threat + error + pending
+const countScans = ({ clean, threat, error, pending }: Counts) => clean + threat + error + pending
 
 const toCredits = ({ creditLimit, creditRemaining, period }: Account['balance']) => ({
   credit_limit: creditLimit,
@@ -204,7 +204,7 @@ export function makeActivityHandlers({ activity, record }: { activity: ActivityS
   return {
     async getActivity({ query }) {
       const span = spans[query.span ?? 'hour']
-      // Other nodes add theirs at the end of the minute.
+      // This node records its activity at once; other nodes do so at the end of the minute.
       await record()
       const steps = await activity.listServiceSteps(span)
       return {

@@ -53,11 +53,11 @@ export function makeSessionHandlers(deps: SessionDeps) {
     },
     async acceptLink({ body, origin, request, reply }) {
       const acceptsPasswords = deps.sso?.isRequired !== true
-      return enter(await invitations.accept(body.token, body, origin, { acceptsPasswords }), request, reply)
+      return answerSignIn(await invitations.accept(body.token, body, origin, { acceptsPasswords }), request, reply)
     },
     async signIn({ body, origin, request, reply }) {
-      if (deps.sso?.isRequired === true) throw newPasswordRefused()
-      return enter(await signIn.signIn(body, origin), request, reply)
+      if (deps.sso?.isRequired === true) throw newSsoRequired()
+      return answerSignIn(await signIn.signIn(body, origin), request, reply)
     },
     async getSession({ who }) {
       const member = await getMember(members, who)
@@ -125,10 +125,10 @@ export function makeSessionHandlers(deps: SessionDeps) {
   } satisfies Partial<Handlers>
 }
 
-const newPasswordRefused = () =>
+const newSsoRequired = () =>
   new Problem({ kind: 'forbidden', detail: 'This service requires single sign-on. Sign in with it instead.' })
 
-function enter(outcome: SignInOutcome, request: FastifyRequest, reply: FastifyReply) {
+function answerSignIn(outcome: SignInOutcome, request: FastifyRequest, reply: FastifyReply) {
   if (outcome === 'code-needed') return { state: outcome }
   setSessionCookies(request, reply, outcome)
   return { state: 'signed-in' as const }

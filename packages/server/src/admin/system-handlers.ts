@@ -125,7 +125,7 @@ export type KnowledgeHandlerDeps = {
 
 /** Handlers for lists of known hashes, and for revisions of results. */
 export function makeKnowledgeHandlers({ hashLists, revisions, accounts, policy }: KnowledgeHandlerDeps) {
-  const list = (query: { cursor?: string; limit?: string }, accountId: string | undefined) =>
+  const listRevisionPage = (query: { cursor?: string; limit?: string }, accountId: string | undefined) =>
     listPage(
       query,
       ({ cursor, limit }) => revisions.listRevisions({ accountId, before: cursor, limit }),
@@ -134,15 +134,15 @@ export function makeKnowledgeHandlers({ hashLists, revisions, accounts, policy }
     )
 
   return {
-    listHashLists: async () => (await hashLists.listActive()).map(toListRow),
+    listHashLists: async () => (await hashLists.listActive()).map(toHashListRow),
 
     async removeHashList({ params: { name = '' }, audit }) {
       requireFound(await hashLists.remove('import', name), 'list')
       await audit('hashes.remove', name)
     },
 
-    listRevisions: (call) => list(call.query, undefined),
-    listAccountRevisions: (call) => list(call.query, getAccountId(call)),
+    listRevisions: (call) => listRevisionPage(call.query, undefined),
+    listAccountRevisions: (call) => listRevisionPage(call.query, getAccountId(call)),
 
     getRevisionWebhook: async (call) => ({
       url: requireFound(await accounts.findAccount(getAccountId(call)), 'account').revisionUrl,
@@ -162,7 +162,7 @@ export function makeKnowledgeHandlers({ hashLists, revisions, accounts, policy }
 /** The ids of revisions are positive numbers of 64 bits. */
 const isRevisionId = (text: string) => /^[1-9]\d{0,17}$/.test(text)
 
-const toListRow = (list: HashList): HashListRow => ({
+const toHashListRow = (list: HashList): HashListRow => ({
   name: list.name,
   verdict: list.verdict,
   origin: list.origin,

@@ -2,7 +2,7 @@ import type { AlertTopic } from '@assay/contract/admin'
 import type { Clock } from './clock.ts'
 import type { AlertChannel, AlertCondition, AlertFacts, AlertMessage, MailSender } from './ports/alert-store.ts'
 import type { WebhookSender } from './ports/delivery-store.ts'
-import { toSignatureHeaders } from './webhooks/deliver.ts'
+import { isSuccess, toSignatureHeaders } from './webhooks/deliver.ts'
 
 /** Engines restart within seconds, and nodes are restarted; neither is worth an alert. */
 const nodeHoldMs = 60_000
@@ -115,7 +115,7 @@ type Deps = {
   region: string
 }
 
-const titles: Record<AlertTopic, string> = {
+const topicTitles: Record<AlertTopic, string> = {
   signatures: 'Signatures',
   engine: 'Engine',
   disk: 'Disk space',
@@ -158,7 +158,7 @@ export function makeSendAlert(deps: Deps) {
     const body = Buffer.from(JSON.stringify(content))
     const answer = await deps.sender.send({ url, headers: sign(body), body, totalMs: attemptMs })
     if (answer.status === null) return answer.reason
-    return answer.status >= 200 && answer.status < 300 ? null : `The receiver answered with status ${answer.status}.`
+    return isSuccess(answer.status) ? null : `The receiver answered with status ${answer.status}.`
   }
 
   async function listSecrets({ accountId, secret }: AlertChannel): Promise<string[]> {
@@ -190,10 +190,10 @@ export function makeSendAlert(deps: Deps) {
 
 export type SendAlert = ReturnType<typeof makeSendAlert>
 
-const states = { firing: 'Alert', resolved: 'Resolved', test: 'Test' }
+const stateTitles = { firing: 'Alert', resolved: 'Resolved', test: 'Test' }
 
 const toTitle = ({ state, topic }: AlertMessage) =>
-  topic === null ? states[state] : `${states[state]}: ${titles[topic]}`
+  topic === null ? stateTitles[state] : `${stateTitles[state]}: ${topicTitles[topic]}`
 
 const toText = (message: AlertMessage) => `[Assay] ${toTitle(message)}\n${message.text}`
 

@@ -96,35 +96,35 @@ export const toPublicKey = (publicKey: Buffer): PublicReceiptKey => ({
 
 /** Signs a receipt as a JSON Web Signature in its compact form. */
 export function signReceipt(receipt: Receipt, { id, privateKey }: Omit<NewReceiptKey, 'publicKey'>): string {
-  const signed = `${encode({ alg, typ, kid: id })}.${encode(receipt)}`
+  const signed = `${encodePart({ alg, typ, kid: id })}.${encodePart(receipt)}`
   const key = createPrivateKey({ key: privateKey, format: 'der', type: 'pkcs8' })
   return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
 }
 
-const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+const encodePart = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 export type Verification = { receipt: Receipt; kid: string } | { fault: string }
 
 /** Checks a receipt against the keys of an installation. A fault is a sentence. */
 export function verifyReceipt(text: string, keys: unknown): Verification {
   const [, head = '', body = '', signature = ''] = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text) ?? []
-  const header = decode(head)
+  const header = decodePart(head)
   if (header === undefined) return { fault: 'This is not a receipt: it has not the three parts of a signature.' }
   // Only the algorithm of the keys is accepted: "none" and the symmetric ones would let anyone sign.
   if (header.alg !== alg || header.typ !== typ || 'crit' in header)
     return { fault: `This is not a receipt of Assay: its header must have alg ${alg} and typ ${typ}.` }
-  const jwk = listKeys(keys).find(({ kid }) => kid === header.kid)
+  const jwk = listUsableKeys(keys).find(({ kid }) => kid === header.kid)
   if (jwk === undefined)
     return { fault: `The receipt is signed with the key ${header.kid}, which is not among the given keys.` }
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: jwk.x }, format: 'jwk' })
   if (!verify(null, Buffer.from(`${head}.${body}`), key, Buffer.from(signature, 'base64url')))
     return { fault: 'The signature does not match: the receipt was changed, or another key signed it.' }
-  const receipt = decode(body)
+  const receipt = decodePart(body)
   if (!isReceipt(receipt)) return { fault: 'The signature is valid, but the signed text is no receipt.' }
   return { receipt, kid: jwk.kid }
 }
 
-function decode(part: string): Record<string, unknown> | undefined {
+function decodePart(part: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
@@ -134,7 +134,7 @@ function decode(part: string): Record<string, unknown> | undefined {
 }
 
 /** The usable keys of a JSON Web Key Set. Keys of other kinds are ignored, as RFC 7517 demands. */
-function listKeys(keys: unknown): PublicReceiptKey[] {
+function listUsableKeys(keys: unknown): PublicReceiptKey[] {
   const list = typeof keys === 'object' && keys !== null && 'keys' in keys ? keys.keys : undefined
   return (Array.isArray(list) ? list : []).filter(
     (key) =>

@@ -2,7 +2,12 @@ import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { extname } from 'node:path'
 import type { SourceSettings } from './ports/source-store.ts'
 
-const forms = [
+/** Why a source cannot be updated, as a sentence for the operator. The signatures in use stay. */
+export class SourceError extends Error {
+  override name = 'SourceError'
+}
+
+const checksumForms = [
   // sha256sum: the hash, a blank, a blank or an asterisk, the name.
   /^(?<hash>[0-9a-f]{64})[ \t]+\*?(?<name>.+)$/i,
   // sha256sum --tag, and BSD.
@@ -18,7 +23,7 @@ export function findChecksum(list: string, fileName: string): string {
   const [only = ''] = lines
   if (lines.length === 1 && /^[0-9a-f]{64}$/i.test(only)) return only.toLowerCase()
   const hashes = lines.flatMap((line) => {
-    const found = forms.map((form) => form.exec(line)?.groups).find((groups) => groups !== undefined)
+    const found = checksumForms.map((form) => form.exec(line)?.groups).find((groups) => groups !== undefined)
     return found?.name?.split('/').at(-1) === fileName ? [found.hash?.toLowerCase() ?? ''] : []
   })
   const [hash] = hashes
@@ -47,7 +52,7 @@ export type MinisignSignature = {
 
 /** Reads a public key as `minisign` prints it. Undefined when it is none. */
 export function findMinisignKey(text: string): MinisignKey | undefined {
-  const bytes = toBytes(text.trim())
+  const bytes = decodeBase64(text.trim())
   if (bytes.length !== algorithmBytes + keyIdBytes + publicKeyBytes || readAlgorithm(bytes) !== 'Ed') return undefined
   const der = Buffer.concat([derHead, bytes.subarray(algorithmBytes + keyIdBytes)])
   return { id: readKeyId(bytes), key: createPublicKey({ key: der, format: 'der', type: 'spki' }) }
@@ -56,8 +61,8 @@ export function findMinisignKey(text: string): MinisignKey | undefined {
 /** Reads a `.minisig` file: an untrusted comment, the signature, a trusted comment and the signature of both. */
 export function readMinisig(text: string): MinisignSignature {
   const [untrusted = '', first = '', comment = '', second = ''] = text.split(/\r?\n/)
-  const bytes = toBytes(first)
-  const commentSignature = toBytes(second)
+  const bytes = decodeBase64(first)
+  const commentSignature = decodeBase64(second)
   const prefix = 'trusted comment: '
   const isValid =
     untrusted.startsWith('untrusted comment:') &&
@@ -88,12 +93,8 @@ const readAlgorithm = (bytes: Buffer) => bytes.toString('latin1', 0, algorithmBy
 const readKeyId = (bytes: Buffer) => bytes.toString('hex', algorithmBytes, algorithmBytes + keyIdBytes)
 
 /** Buffer.from skips characters that are no base64; a text that holds any is no key. */
-const toBytes = (text: string) => (/^[A-Za-z0-9+/]+={0,2}$/.test(text) ? Buffer.from(text, 'base64') : Buffer.alloc(0))
-
-/** Why a source cannot be updated, as a sentence for the operator. The signatures in use stay. */
-export class SourceError extends Error {
-  override name = 'SourceError'
-}
+const decodeBase64 = (text: string) =>
+  /^[A-Za-z0-9+/]+={0,2}$/.test(text) ? Buffer.from(text, 'base64') : Buffer.alloc(0)
 
 /**
  * Kinds of files that sources may bring. Kinds that silence other signatures (.fp, .sfp, .ign2) are left out: a source
@@ -112,20 +113,20 @@ const lineKinds: Record<string, { separator: string; field: number; maxBytes?: n
 const maxLineBytes = 8190
 const ruleKinds = ['.yar', '.yara']
 
-const toKind = (file: string) => extname(file).toLowerCase()
-export const isRuleFile = (file: string) => ruleKinds.includes(toKind(file))
-export const isSourceFile = (file: string) => isRuleFile(file) || Object.hasOwn(lineKinds, toKind(file))
+const toExtension = (file: string) => extname(file).toLowerCase()
+export const isRuleFile = (file: string) => ruleKinds.includes(toExtension(file))
+export const isSourceFile = (file: string) => isRuleFile(file) || Object.hasOwn(lineKinds, toExtension(file))
 
 /** The name of the signature in a line of a ClamAV file. Undefined for comments, empty lines and other text. */
 export function findSignatureName(file: string, line: string): string | undefined {
-  const kind = lineKinds[toKind(file)]
+  const kind = lineKinds[toExtension(file)]
   if (kind === undefined || line.startsWith('#') || line.trim() === '') return undefined
   return line.split(kind.separator, kind.field + 1)[kind.field]?.trim()
 }
 
 /** Whether ClamAV would read a line, in latin1, as several, of which `findSignatureName` finds the first name only. */
 export const isTooLong = (file: string, line: string) =>
-  line.length > (lineKinds[toKind(file)]?.maxBytes ?? maxLineBytes)
+  line.length > (lineKinds[toExtension(file)]?.maxBytes ?? maxLineBytes)
 
 /**
  * ClamAV uses such names for content that it could not scan, and Assay's own signatures for containers. A signature of
@@ -142,13 +143,14 @@ export function findReservedMatch(reply: string): string | undefined {
   return name !== undefined && isReservedName(name.trim()) ? name : undefined
 }
 
-const comment = /\/\*[\s\S]*?\*\/|\/\/[^\n]*/g
+const ruleComment = /\/\*[\s\S]*?\*\/|\/\/[^\n]*/g
 const ruleHead = /((?:\b(?:private|global)\s+)*)\brule\s+[A-Za-z_]/g
-const listModifiers = (text: string) => [...text.replaceAll(comment, ' ').matchAll(ruleHead)].map(([, found]) => found)
+const listRuleModifiers = (text: string) =>
+  [...text.replaceAll(ruleComment, ' ').matchAll(ruleHead)].map(([, found]) => found)
 
-export const hasRule = (text: string) => listModifiers(text).length > 0
+export const hasRule = (text: string) => listRuleModifiers(text).length > 0
 /** Whether the file has a rule that is reported, and not only private ones. */
-export const hasPublicRule = (text: string) => listModifiers(text).some((found) => !/\bprivate\b/.test(found ?? ''))
+export const hasPublicRule = (text: string) => listRuleModifiers(text).some((found) => !/\bprivate\b/.test(found ?? ''))
 
 /**
  * Makes a YARA rule private, so that it is not reported, and rules that refer to it still compile. Undefined when the

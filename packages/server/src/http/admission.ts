@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { headers, type listDeliveriesOperation, type Operation } from '@assay/contract'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toPeriodText } from '../domain/accounts/account.ts'
@@ -56,8 +57,8 @@ export function prepareAdmission(app: FastifyInstance) {
 }
 
 /**
- * Checks key, rate limit, restrictions and credit, in this order, before the body is read. Small uploads of a recent caller take the
- * fast path: they are counted together with their charge, in one transaction.
+ * Checks key, rate limit, restrictions and credit, in this order, before the body is read. Small uploads of a recent
+ * caller take the fast path: they are counted together with their charge, in one transaction.
  */
 export function makeAdmitHook(
   operation: KeyedOperation,
@@ -148,10 +149,9 @@ function isSmall({ raw }: FastifyRequest, maxBytes: number): boolean {
 }
 
 const idempotencyHeader = headers.idempotencyKey
+const idempotencyHeaderInLowerCase = idempotencyHeader.toLowerCase()
 
-const idempotencyName = idempotencyHeader.toLowerCase()
-
-const listIdempotencyKeys = (request: FastifyRequest) => listHeader(request.raw, idempotencyName)
+const listIdempotencyKeys = (request: FastifyRequest) => listHeader(request.raw, idempotencyHeaderInLowerCase)
 
 /** Returns the errors of the Idempotency-Key header, under its name. */
 export function checkIdempotency(request: FastifyRequest): FieldErrors {
@@ -181,12 +181,18 @@ const burstSeconds = 2
 const maxWaitMs = 5000
 const maxNetworks = 20_000
 
+type StrangerLimitOptions = {
+  /** Requests that a network may make, in the long run. */
+  perSecond: number
+  now?: () => number
+}
+
 /**
  * Limits the requests of strangers: those without a valid key. A network that makes too many gets its answers more
  * slowly, which holds back every client that waits for an answer before it sends the next request. Requests with a
  * valid key are never held back, whoever else uses their address.
  */
-export function makeStrangerLimit({ perSecond, now = () => performance.now() }: Options) {
+export function makeStrangerLimit({ perSecond, now = () => performance.now() }: StrangerLimitOptions) {
   /** Until when the requests of a network so far would take at the permitted rate. */
   const usedUntil = newCache<number>(maxNetworks)
 
@@ -205,7 +211,7 @@ export function makeStrangerLimit({ perSecond, now = () => performance.now() }: 
     /** Waits for the turn of a request. Throws if the network has too many requests that wait. */
     async waitForTurn(address: string, weight = 1): Promise<void> {
       const waitMs = take(address, weight)
-      if (waitMs === undefined) throw newRefusal()
+      if (waitMs === undefined) throw newStrangerRefusal()
       if (waitMs > 0) await sleep(waitMs)
     },
     /** Answers a request whose key is not valid: throws after its turn if the network has made too many of them. */
@@ -213,15 +219,9 @@ export function makeStrangerLimit({ perSecond, now = () => performance.now() }: 
       const waitMs = take(address, 1)
       if (waitMs === 0) return
       if (waitMs !== undefined) await sleep(waitMs)
-      throw newRefusal()
+      throw newStrangerRefusal()
     },
   }
-}
-
-type Options = {
-  /** Requests that a network may make, in the long run. */
-  perSecond: number
-  now?: () => number
 }
 
 export type StrangerLimit = ReturnType<typeof makeStrangerLimit>
@@ -229,9 +229,7 @@ export type StrangerLimit = ReturnType<typeof makeStrangerLimit>
 /** The limit of requests for operations with a wrong key, or without one. */
 export const makeWrongKeyLimit = () => makeStrangerLimit({ perSecond: 200 })
 
-const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
-
-const newRefusal = () =>
+const newStrangerRefusal = () =>
   new Problem({
     kind: 'rate-limited',
     retryAfterSeconds: Math.ceil(maxWaitMs / 1000),

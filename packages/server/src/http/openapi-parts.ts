@@ -60,7 +60,21 @@ export const testParameter = {
   examples: { default: { summary: 'Not sent', 'x-disabled': true } },
 }
 
-const id = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
+/** Headers of responses. */
+export const headerDescriptions = {
+  [headers.creditLimit]: { description: 'Credits of the current billing period', schema: { type: 'integer' } },
+  [headers.creditRemaining]: { description: 'Credits left after this request', schema: { type: 'integer' } },
+  [headers.rateLimit]: { description: 'The rate window, such as 1m', schema: { type: 'string' } },
+  [headers.rateRemaining]: { description: 'Requests left in the current window', schema: { type: 'integer' } },
+  [headers.rateReset]: { description: 'When the window ends', schema: { type: 'string', format: 'date-time' } },
+  [headers.retryAfter]: { description: 'Minimum number of seconds to wait', schema: { type: 'integer', minimum: 1 } },
+  [headers.result]: {
+    description: 'Identifier of the new job, the same as id',
+    schema: { type: 'string', format: 'uuid' },
+  },
+}
+
+const exampleId = '0199a3c5-52f1-7c39-8f0e-6f1d5d0f6a3b'
 const hashes = {
   hash_sha1: '3395856ce81f2b7382dee72602f798b642f14140',
   hash_sha256: '275a021bbfb6489e54d471899f7db9d1663fc695ec2fe2a2c4538aabf651fd0f',
@@ -68,7 +82,7 @@ const hashes = {
 const times = { created_at: '2026-01-31T09:30:00.000Z', completed_at: '2026-01-31T09:30:00.042Z' }
 
 const malwareResult = {
-  id,
+  id: exampleId,
   scan_type: 'malware',
   status: 'threat',
   content_length: 68,
@@ -80,7 +94,7 @@ const malwareResult = {
 }
 
 const imageResult = {
-  id,
+  id: exampleId,
   scan_type: 'nsfw_image',
   status: 'clean',
   content_length: 48213,
@@ -97,7 +111,7 @@ const imageResult = {
 }
 
 export const examples = {
-  receipt: { id },
+  receipt: { id: exampleId },
   result: (kind: ScanKind) => (kind === 'malware' ? malwareResult : imageResult),
   account: {
     plan: 'standard',
@@ -115,25 +129,22 @@ export const examples = {
   problem(kind: ProblemKind, operation?: Operation) {
     const context = {
       origin: 'https://scan.example.com',
-      instance: operation?.path.replace('{id}', id) ?? '/v1/malware/scan/file',
+      instance: operation?.path.replace('{id}', exampleId) ?? '/v1/malware/scan/file',
       traceId: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
     }
     if (kind === 'validation') return toProblemDetails({ kind, errors: toErrors(operation) }, context)
     if (kind === 'rate-limited') return toProblemDetails({ kind, retryAfterSeconds: 17 }, context)
     const { title, meaning: detail } = problemKinds[kind]
-    return { type: `${context.origin}/problems/${kind}`, title, status: statusOf[kind], detail, ...toRest(context) }
+    const { origin, instance, traceId } = context
+    return { type: `${origin}/problems/${kind}`, title, status: statusOf[kind], detail, instance, traceId }
   },
 }
-
-const toRest = ({ instance, traceId }: { instance: string; traceId: string }) => ({ instance, traceId })
 
 const toErrors = (operation: Operation | undefined): Record<string, string[]> => {
   if (operation?.does === 'result') return { id: ['The job could not be found.'] }
   if (operation?.does === 'url') return { file_url: ['file_url must not be empty.'] }
   return { file: ['file must not be empty.'] }
 }
-
-type Json = Record<string, unknown>
 
 export const adminTag = {
   name: 'Admin',
@@ -152,6 +163,8 @@ export const adminSecurity = {
   csrf: { type: 'apiKey', in: 'header', name: csrfHeader },
   operatorToken: { type: 'http', scheme: 'bearer' },
 }
+
+export type Json = Record<string, unknown>
 
 /** The paths of the admin API, made from its route table. */
 export function toAdminPaths(): Record<string, Json> {
@@ -215,17 +228,3 @@ const formatParameter = {
 const csvBody = { 'text/csv': { schema: { type: 'string' } } }
 const toJsonBody = (schema: TSchema) => ({ 'application/json': { schema } })
 const problemBody = { 'application/problem+json': { schema: { $ref: '#/components/schemas/ProblemDetails' } } }
-
-/** Headers of responses. */
-export const headerDescriptions = {
-  [headers.creditLimit]: { description: 'Credits of the current billing period', schema: { type: 'integer' } },
-  [headers.creditRemaining]: { description: 'Credits left after this request', schema: { type: 'integer' } },
-  [headers.rateLimit]: { description: 'The rate window, such as 1m', schema: { type: 'string' } },
-  [headers.rateRemaining]: { description: 'Requests left in the current window', schema: { type: 'integer' } },
-  [headers.rateReset]: { description: 'When the window ends', schema: { type: 'string', format: 'date-time' } },
-  [headers.retryAfter]: { description: 'Minimum number of seconds to wait', schema: { type: 'integer', minimum: 1 } },
-  [headers.result]: {
-    description: 'Identifier of the new job, the same as id',
-    schema: { type: 'string', format: 'uuid' },
-  },
-}

@@ -24,14 +24,13 @@ import {
   examples,
   headerDescriptions,
   idParameter,
+  type Json,
   keyParameter,
   receiptParameter,
   testParameter,
   toAdminPaths,
   waitParameter,
 } from './openapi-parts.ts'
-
-type Json = Record<string, unknown>
 
 /** Version of the interface, which changes less often than Assay. */
 const interfaceVersion = '1.0'

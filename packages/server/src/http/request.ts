@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { MIMEType } from 'node:util'
+import type { MIMEType } from 'node:util'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { drawRandom } from '../domain/accounts/keys.ts'
-import { countParams } from '../domain/content/multipart.ts'
+import { countParams, parseMediaType } from '../domain/content/multipart.ts'
 import { malformed, Problem } from '../domain/problem.ts'
 
 declare module 'fastify' {
@@ -98,16 +98,16 @@ export function requireMediaType(
   expectedType: 'application/json' | 'multipart/form-data',
 ): MIMEType {
   const contentType = request.headers['content-type']
-  const type = contentType === undefined ? undefined : findMediaType(contentType)
-  if (contentType !== undefined && type === undefined) throw unsupported('The Content-Type is not a media type.')
+  const type = contentType === undefined ? undefined : parseMediaType(contentType)
+  if (contentType !== undefined && type === undefined) throw newUnsupported('The Content-Type is not a media type.')
   if (type?.essence !== expectedType) {
-    throw unsupported(
+    throw newUnsupported(
       `This endpoint takes ${expectedType}, not ${contentType === undefined ? 'a body without Content-Type' : 'this type'}.`,
     )
   }
   const charset = type.params.get('charset')
   if (expectedType === 'application/json' && charset !== null && !/^utf-?8$/i.test(charset)) {
-    throw unsupported('Send JSON in the charset UTF-8.')
+    throw newUnsupported('Send JSON in the charset UTF-8.')
   }
   requireIdentity(request)
   return type
@@ -116,7 +116,7 @@ export function requireMediaType(
 function requireIdentity({ headers }: FastifyRequest) {
   const encoding = headers['content-encoding']
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    throw unsupported('Send the body without Content-Encoding.')
+    throw newUnsupported('Send the body without Content-Encoding.')
   }
 }
 
@@ -141,12 +141,4 @@ export function requireBoundary(request: FastifyRequest): string {
   return boundary
 }
 
-const unsupported = (detail: string) => new Problem({ kind: 'unsupported-media-type', detail })
-
-function findMediaType(text: string): MIMEType | undefined {
-  try {
-    return new MIMEType(text)
-  } catch {
-    return undefined
-  }
-}
+const newUnsupported = (detail: string) => new Problem({ kind: 'unsupported-media-type', detail })

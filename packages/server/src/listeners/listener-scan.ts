@@ -45,9 +45,8 @@ const maxFastPathBytes = 1024 * 1024
 
 /** Does for other protocols what POST /v1/malware/scan/file does for HTTP: admission, content, scan, charge. */
 export function makeListenerScans(deps: Deps) {
-  const { admission, protocol, listener, maxBytes } = deps
+  const { admission, protocol, listener, maxBytes, address } = deps
   const keys = [deps.key]
-  const { address } = deps
   const use = { action: 'scan', kind: 'malware', address } as const
 
   return {
@@ -150,10 +149,8 @@ export type Failure = {
   retryAfterSeconds?: number
 }
 
-type Result = Pick<Scan, 'status' | 'signals'>
-
 /** The verdict of a scan. Empty content has no scan and is clean, as with clamd. */
-export function toVerdict(scan: Result | undefined): Verdict {
+export function toVerdict(scan: Pick<Scan, 'status' | 'signals'> | undefined): Verdict {
   if (scan === undefined) return { is: 'clean' }
   // `Virus:Eicar-Test-Signature` is `Eicar-Test-Signature` to clients.
   const names = (scan.signals ?? []).map((signal) => signal.replace(/^(Virus|Error):/, ''))
@@ -168,7 +165,7 @@ export function toErrorVerdict(error: unknown): NotClean {
   }
   const { refusal } = error
   if (refusal.kind === 'content-too-large') return { is: 'not-scanned', names: ['ContentTooLarge'] }
-  const [reason, sentence] = failures[refusal.kind] ?? ['Refused', `The request was rejected (${refusal.kind}).`]
+  const [reason, sentence] = failureTexts[refusal.kind] ?? ['Refused', `The request was rejected (${refusal.kind}).`]
   if (!('retryAfterSeconds' in refusal)) {
     return newFailure(reason, sentence, { isRetryable: retryableKinds.includes(refusal.kind) })
   }
@@ -182,7 +179,7 @@ export const newFailure = (reason: string, sentence: string, { isRetryable = fal
   isRetryable,
 })
 
-const failures: Partial<Record<Refusal['kind'], [reason: string, sentence: string]>> = {
+const failureTexts: Partial<Record<Refusal['kind'], [reason: string, sentence: string]>> = {
   unauthenticated: ['InvalidKey', 'The API key behind this listener is not valid.'],
   'rate-limited': ['RateLimited', 'The rate limit is reached.'],
   'key-restricted': ['KeyRestricted', 'The API key behind this listener may not be used for this client.'],
@@ -237,10 +234,8 @@ export function toClamdReply(verdict: Verdict, onFailure: OnFailure, subject = '
   return `${subject}: ${sentence}${isRetryable ? retry : ''} ERROR`
 }
 
-type Headers = Record<string, string | undefined>
-
 /** The answer over ICAP: a page in place of the message, or an error without one. */
-export type IcapAnswer = { status: 200 | 500 | 503; headers: Headers }
+export type IcapAnswer = { status: 200 | 500 | 503; headers: Record<string, string | undefined> }
 
 /**
  * The answer over ICAP for content that is not clean. `reportsErrors`: the client tells errors from infections, as

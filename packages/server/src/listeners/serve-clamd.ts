@@ -122,6 +122,13 @@ export async function serveClamd(connection: Connection, deps: Deps) {
   }
 }
 
+/** The last replies to clients of clamd, with the terminator that their first bytes ask for. */
+export const toClamdReplies = (onFailure: OnFailure) => ({
+  timeout: 'COMMAND READ TIMED OUT\n',
+  fail: (failure: Failure, firstBytes?: Buffer): string =>
+    `${toClamdReply(failure, onFailure)}${firstBytes === undefined ? '\n' : toTerminator(firstBytes)}`,
+})
+
 /** Numbers the commands of a session, and writes the numbers before their replies. */
 function newSession(onFailure: OnFailure) {
   /** Number of the last command; undefined outside of a session. */
@@ -153,6 +160,11 @@ function findReply(text: string, framed: boolean, deps: Deps): string | undefine
   if (text === 'VERSIONCOMMANDS' && framed) return `${deps.findVersion()}| COMMANDS: ${supportedCommands}`
   if (text === 'STATS' && framed) return toStats(deps.countLoad())
   return undefined
+}
+
+function toStats({ connections, maxConnections, waiting }: ReturnType<Deps['countLoad']>): string {
+  const threads = `THREADS: live ${connections}  idle 0 max ${maxConnections} idle-timeout ${commandMs / 1000}`
+  return `POOLS: 1\n\nSTATE: VALID PRIMARY\n${threads}\nQUEUE: ${waiting} items\nEND`
 }
 
 /** Scans the content of one INSTREAM command. Clients read nothing before they have sent all, so failures wait. */
@@ -199,18 +211,6 @@ async function finishScan(scan: ListenerScan | undefined): Promise<Verdict> {
   } catch (error) {
     return toErrorVerdict(error)
   }
-}
-
-/** The last replies to clients of clamd, with the terminator that their first bytes ask for. */
-export const toClamdReplies = (onFailure: OnFailure) => ({
-  timeout: 'COMMAND READ TIMED OUT\n',
-  fail: (failure: Failure, firstBytes?: Buffer): string =>
-    `${toClamdReply(failure, onFailure)}${firstBytes === undefined ? '\n' : toTerminator(firstBytes)}`,
-})
-
-function toStats({ connections, maxConnections, waiting }: ReturnType<Deps['countLoad']>): string {
-  const threads = `THREADS: live ${connections}  idle 0 max ${maxConnections} idle-timeout ${commandMs / 1000}`
-  return `POOLS: 1\n\nSTATE: VALID PRIMARY\n${threads}\nQUEUE: ${waiting} items\nEND`
 }
 
 /** The byte that ends a command, and its reply. */

@@ -6,7 +6,7 @@ import { newCache } from '../new-cache.ts'
 import { Problem } from '../problem.ts'
 import { toBlockList } from '../scans/web-address.ts'
 
-const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const keyAlphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const keyStart = 'assay_'
 const testKeyStart = 'assay_test_'
 
@@ -15,7 +15,7 @@ const testKeyStart = 'assay_test_'
  * database.
  */
 export function newApiKey({ isTest = false } = {}): string {
-  const random = Array.from({ length: 32 }, () => alphabet[randomInt(alphabet.length)]).join('')
+  const random = Array.from({ length: 32 }, () => keyAlphabet[randomInt(keyAlphabet.length)]).join('')
   return `${isTest ? testKeyStart : keyStart}${random}${toCheckDigits(random)}`
 }
 
@@ -35,8 +35,8 @@ function toCheckDigits(text: string): string {
   let remainder = crc32(text)
   let digits = ''
   for (let i = 0; i < 6; i++) {
-    digits = alphabet[remainder % alphabet.length] + digits
-    remainder = Math.floor(remainder / alphabet.length)
+    digits = keyAlphabet[remainder % keyAlphabet.length] + digits
+    remainder = Math.floor(remainder / keyAlphabet.length)
   }
   return digits
 }
@@ -114,17 +114,17 @@ type Networks = { 4: BlockList; 6: BlockList }
 /** Finds the reason why a key with these restrictions may not be used in this way. */
 export function findKeyRefusal(text: string, { action, kind, address }: KeyUse): Problem | undefined {
   if (text === '') return undefined
-  const { restrictions, networks } = compile(text)
+  const { restrictions, networks } = compileRestrictions(text)
   const { allow, kinds } = restrictions
   if (networks !== undefined && !includesAddress(networks, address))
     return newRefusal(`This API key may not be used from the address ${address || 'of this client'}.`)
   if (action === 'none') return undefined
   if (allow !== null && !allow.includes(action))
-    return newRefusal(`This API key may not ${actionNames[action]}. It is restricted to: ${toList(allow)}.`)
+    return newRefusal(`This API key may not ${actionNames[action]}. It is restricted to: ${listNames(allow)}.`)
   const needed = kind === 'all' ? scanKinds : [kind]
   if (kinds !== null && !needed.every((one) => kinds.includes(one)))
     return newRefusal(
-      `This API key may not be used for ${kind === 'all' ? 'all kinds of scans' : kindNames[kind]}. It is restricted to: ${toList(kinds)}.`,
+      `This API key may not be used for ${kind === 'all' ? 'all kinds of scans' : kindNames[kind]}. It is restricted to: ${listNames(kinds)}.`,
     )
   return undefined
 }
@@ -135,10 +135,10 @@ const actionNames: Record<KeyAction, string> = {
   submit: 'submit background scans',
 }
 const kindNames: Record<ScanKind, string> = { malware: 'malware scans', nsfw_image: 'NSFW image scans' }
-const toList = (names: readonly string[]) => names.join(', ') || 'nothing'
+const listNames = (names: readonly string[]) => names.join(', ') || 'nothing'
 const newRefusal = (detail: string) => new Problem({ kind: 'key-restricted', detail })
 
-function compile(text: string) {
+function compileRestrictions(text: string) {
   const compiled = compiledChecks.get(text)
   if (compiled !== undefined) return compiled
   const restrictions = parseRestrictions(text)

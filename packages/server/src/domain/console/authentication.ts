@@ -99,13 +99,20 @@ export function requireActive({ suspendedAt }: Member) {
   throw new Problem({ kind: 'forbidden', detail: 'Your access is suspended. Ask an operator of this service.' })
 }
 
+/** The SHA-256 of a token in hex, which alone is stored. */
 export const toDigest = (token: string) => hash('sha256', token, 'hex')
+
+/** Compares secrets in a time that does not tell how many characters are right. Only the length may show. */
+export function isSameSecret(expected: string, given: string): boolean {
+  const [a, b] = [Buffer.from(expected), Buffer.from(given)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
 
 /** Derives an argon2id tag in a queue that is separate from scans; undefined when the queue is full. */
 export type Derive = (input: Argon2Parameters, options: { isUrgent: boolean }) => Promise<Buffer> | undefined
 
 /** The cost that OWASP recommends for argon2id: 19 MiB and two passes, about 25 ms. */
-const cost = { parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 }
+const argon2Cost = { parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 }
 /** Seconds in Retry-After while the queue is full, roughly the time in which it drains. */
 const busySeconds = 2
 
@@ -132,9 +139,9 @@ export function makePasswords({ derive }: { derive: Derive }) {
   /** Hashes a password into the usual form, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. */
   async function hashPassword(password: string): Promise<string> {
     const nonce = randomBytes(16)
-    const tag = await run({ ...cost, message: password, nonce }, true)
-    const { memory, passes, parallelism } = cost
-    return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toText(nonce)}$${toText(tag)}`
+    const tag = await deriveTag({ ...argon2Cost, message: password, nonce }, true)
+    const { memory, passes, parallelism } = argon2Cost
+    return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toUnpaddedBase64(nonce)}$${toUnpaddedBase64(tag)}`
   }
 
   async function isCorrect(password: string, stored: string, { isUrgent = false } = {}): Promise<boolean> {
@@ -150,10 +157,10 @@ export function makePasswords({ derive }: { derive: Derive }) {
       nonce: Buffer.from(salt, 'base64'),
       tagLength: expected.length,
     }
-    return timingSafeEqual(await run(input, isUrgent), expected)
+    return timingSafeEqual(await deriveTag(input, isUrgent), expected)
   }
 
-  async function run(input: Argon2Parameters, isUrgent: boolean): Promise<Buffer> {
+  async function deriveTag(input: Argon2Parameters, isUrgent: boolean): Promise<Buffer> {
     const tag = await derive(input, { isUrgent })
     if (tag !== undefined) return tag
     const detail = 'Too many people are signing in at the moment.'
@@ -163,10 +170,10 @@ export function makePasswords({ derive }: { derive: Derive }) {
 
 export type Passwords = ReturnType<typeof makePasswords>
 
-const toText = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
+const toUnpaddedBase64 = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
 
-const stepSeconds = 30
-const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+const totpStepSeconds = 30
+const base32Alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
 /** The code of an authenticator app at a step (RFC 6238 with SHA-1, six digits and 30 s, which all apps understand). */
 export function toTotpCode(secret: Buffer, step: number): string {
@@ -179,9 +186,11 @@ export function toTotpCode(secret: Buffer, step: number): string {
 
 /** Finds the step of the code: the current one, or the one before or after, for clocks that differ. */
 export function findTotpStep(secret: Buffer, code: string, now: Date): number | undefined {
-  const current = Math.floor(now.getTime() / 1000 / stepSeconds)
+  const current = Math.floor(now.getTime() / 1000 / totpStepSeconds)
   return [current, current - 1, current + 1].find((step) => isSameSecret(toTotpCode(secret, step), code))
 }
+
+const isTotpCode = (code: string): boolean => /^\d{6}$/.test(code)
 
 /** The URI that the app reads from a QR code or that people type. */
 export function toTotpUri(secret: Buffer, email: string): string {
@@ -195,32 +204,23 @@ export function toBase32(bytes: Buffer): string {
   let value = 0
   for (const byte of bytes) {
     value = ((value << 8) | byte) & 0xffff
-    for (bits += 8; bits >= 5; bits -= 5) text += alphabet[(value >> (bits - 5)) & 31]
+    for (bits += 8; bits >= 5; bits -= 5) text += base32Alphabet[(value >> (bits - 5)) & 31]
   }
-  return bits === 0 ? text : text + alphabet[(value << (5 - bits)) & 31]
+  return bits === 0 ? text : text + base32Alphabet[(value << (5 - bits)) & 31]
 }
 
-/** Compares secrets in a time that does not tell how many characters are right. Only the length may show. */
-export function isSameSecret(expected: string, given: string): boolean {
-  const [a, b] = [Buffer.from(expected), Buffer.from(given)]
-  return a.length === b.length && timingSafeEqual(a, b)
-}
-
-const recoveryCodes = 10
+const recoveryCodeCount = 10
 
 /** New recovery codes, of 80 random bits each, with which a person signs in without the authenticator app. */
 export const newRecoveryCodes = (): string[] =>
-  Array.from({ length: recoveryCodes }, () =>
+  Array.from({ length: recoveryCodeCount }, () =>
     toBase32(randomBytes(10))
       .toLowerCase()
       .replaceAll(/.{4}(?=.)/g, '$&-'),
   )
 
 /** Only this digest of a recovery code is stored. People may type the code in capitals and without hyphens. */
-export const toRecoveryDigest = (code: string): string =>
-  hash('sha256', code.toLowerCase().replaceAll(/[\s-]/g, ''), 'hex')
-
-const isTotpCode = (code: string): boolean => /^\d{6}$/.test(code)
+export const toRecoveryDigest = (code: string): string => toDigest(code.toLowerCase().replaceAll(/[\s-]/g, ''))
 
 /** The name of the key for scans from the console, which have a rate window and a line in the usage of their own. */
 export const consoleKeyName = 'console'

@@ -6,11 +6,16 @@ import { Problem } from '../problem.ts'
 import { type Authentication, type Origin, type Passwords, toDigest } from './authentication.ts'
 import { newToken, type SignIn, type SignInOutcome } from './sign-in.ts'
 
-type Deps = AcceptDeps & { members: MemberStore; audit: AuditLog }
+type Deps = {
+  members: MemberStore
+  passwords: Passwords
+  authentication: Authentication
+  signIn: SignIn
+  audit: AuditLog
+}
 type Invitee = { role: Role; accountId: string | null; email?: string | undefined }
 
-const dayMs = 86_400_000
-const lifetimeMs = 7 * dayMs
+const linkLifetimeMs = 7 * 86_400_000
 
 /** One-time links by which people join or set a new password. Only a digest of the token is stored. */
 export function makeInvitations(deps: Deps) {
@@ -68,7 +73,7 @@ export function makeInvitations(deps: Deps) {
       accountId,
       memberId,
       email: email ?? null,
-      lifetimeMs,
+      lifetimeMs: linkLifetimeMs,
     })
     return { id, token, expiresAt }
   }
@@ -82,16 +87,9 @@ export function makeInvitations(deps: Deps) {
 
 export type Invitations = ReturnType<typeof makeInvitations>
 
-export type AcceptDeps = {
-  members: MemberStore
-  passwords: Passwords
-  authentication: Authentication
-  signIn: SignIn
-  audit: AuditLog
-}
 export type Person = { name: string; email: string; password: string; code?: string | undefined }
 
-function makeAcceptLink({ members, passwords, authentication, signIn, audit }: AcceptDeps) {
+function makeAcceptLink({ members, passwords, authentication, signIn, audit }: Deps) {
   /**
    * Uses a link. A person who is a member already, perhaps of another account, gives their password and code. A link
    * for a new password replaces only the password: an authenticator app still asks for a code. Where passwords are not
@@ -198,6 +196,25 @@ const newInvalidLink = () =>
   new Problem({ kind: 'not-found', detail: 'The link was already used or has expired. Ask the sender for a new one.' })
 
 /**
+ * True for passwords that guessers try first: few different characters, sequences of the keyboard, common words with
+ * digits and signs, and the person's own name or address.
+ */
+export function isCommonPassword(password: string, person: { email: string; name?: string }): boolean {
+  const plain = password.toLowerCase()
+  if (new Set(plain).size < 5) return true
+  if (isRepeated(plain)) return true
+  const own = [person.email, person.email.split('@')[0] ?? '', person.name ?? ''].flatMap((text) => {
+    const lower = text.toLowerCase()
+    return [lower, ...lower.split(/[^\p{L}\p{N}]+/u)]
+  })
+  const words = [...commonWords, ...own.filter((word) => word.length >= 3)]
+  return countBeyond(plain, words) < 4
+}
+
+/** True for a text that repeats a part of at most four characters. */
+const isRepeated = (text: string) => /^(.{1,4})\1+.{0,3}$/s.test(text)
+
+/**
  * Words that common passwords consist of, compiled by hand. Longer passwords in lists of leaked ones are mostly such
  * words, repeated, joined, or with digits and signs around them.
  */
@@ -221,7 +238,7 @@ const sequences = ['qwertyuiop', 'asdfghjkl', 'zxcvbnm', '01234567890', 'abcdefg
   .flatMap((row) => [row, row.split('').reverse().join('')])
   .map((row) => row + row)
 
-const letterOf: Record<string, string> = {
+const letterOfSign: Record<string, string> = {
   '0': 'o',
   '1': 'i',
   '3': 'e',
@@ -233,32 +250,13 @@ const letterOf: Record<string, string> = {
 }
 
 /**
- * True for passwords that guessers try first: few different characters, sequences of the keyboard, common words with
- * digits and signs, and the person's own name or address.
- */
-export function isCommonPassword(password: string, person: { email: string; name?: string }): boolean {
-  const plain = password.toLowerCase()
-  if (new Set(plain).size < 5) return true
-  if (isRepeated(plain)) return true
-  const own = [person.email, person.email.split('@')[0] ?? '', person.name ?? ''].flatMap((text) => {
-    const lower = text.toLowerCase()
-    return [lower, ...lower.split(/[^\p{L}\p{N}]+/u)]
-  })
-  const words = [...commonWords, ...own.filter((word) => word.length >= 3)]
-  return countBeyond(plain, words) < 4
-}
-
-/** True for a text that repeats a part of at most four characters. */
-const isRepeated = (text: string) => /^(.{1,4})\1+.{0,3}$/s.test(text)
-
-/**
  * Counts the letters and digits beyond common words and sequences. Words are also found where digits and signs stand for
  * letters. Four digits are a year or a date, and add nothing.
  */
 function countBeyond(text: string, words: string[]): number {
   const chars = text.split('')
   const isKnown = chars.map(() => false)
-  const asLetters = chars.map((char) => letterOf[char] ?? char).join('')
+  const asLetters = chars.map((char) => letterOfSign[char] ?? char).join('')
   for (const word of words) {
     if (word.length < 3) continue
     for (const form of [text, asLetters]) {
@@ -277,7 +275,7 @@ function countBeyond(text: string, words: string[]): number {
   return letters + Math.max(0, digits - 4)
 }
 
-/** How many characters from here on follow each other on a keyboard, in the alphabet or in counting. */
+/** Counts the characters from `at` on that follow each other on a keyboard, in the alphabet or in counting. */
 function countSequence(text: string, at: number): number {
   let length = 0
   while (at + length < text.length && sequences.some((row) => row.includes(text.slice(at, at + length + 1)))) length++

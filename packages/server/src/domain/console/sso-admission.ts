@@ -198,11 +198,11 @@ export function toMappedRoles(claims: Record<string, unknown>, claim: string, ru
 
 /** The texts of a claim, which is one text or a list. The name may be a path, as some issuers nest their roles. */
 function findValues(claims: Record<string, unknown>, claim: string): string[] {
-  const found = claims[claim] ?? claim.split('.').reduce<unknown>(findMember, claims)
+  const found = claims[claim] ?? claim.split('.').reduce<unknown>(findProperty, claims)
   return (Array.isArray(found) ? found : [found]).filter((value) => typeof value === 'string')
 }
 
-const findMember = (value: unknown, name: string): unknown =>
+const findProperty = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? (value as Record<string, unknown>)[name]
     : undefined

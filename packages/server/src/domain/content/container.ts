@@ -3,6 +3,7 @@ import { isEncryptedInside, readZipDirectory } from './container-directories.ts'
 import { findContainerFormat, listContainerFormats } from './container-formats.ts'
 import { type Content, headBytes } from './content.ts'
 import { isDocument } from './document-formats.ts'
+import { isControl } from './encoded-text.ts'
 import { isBinary } from './format-row.ts'
 import { decodeLzma, lzmaHeadBytes } from './lzma-decoder.ts'
 
@@ -71,7 +72,7 @@ const hasMark = (head: Buffer, { at, bytes, confirm }: Mark) =>
 
 const mark = (text: string, at = 0): Mark => ({ at, bytes: Buffer.from(text, 'latin1') })
 
-const marks: Mark[] = [
+const encryptionMarks: Mark[] = [
   // openssl enc, as bytes and in base64.
   mark('Salted__'),
   mark('U2FsdGVkX1'),
@@ -102,10 +103,10 @@ const marks: Mark[] = [
   { ...mark('MSWIN4.1', 3), confirm: hasBitLockerId },
 ]
 
-const laterMarks = marks.filter(({ at }) => at > 0)
+const laterMarks = encryptionMarks.filter(({ at }) => at > 0)
 /** Marks by their first byte, so that most content is compared only with the few whose mark lies further in. */
 const marksByFirstByte: Record<number, Mark[]> = {}
-for (const entry of marks) {
+for (const entry of encryptionMarks) {
   const first = entry.bytes[0] as number
   if (entry.at === 0) marksByFirstByte[first] = [...(marksByFirstByte[first] ?? []), entry]
 }
@@ -180,33 +181,33 @@ export function countSkippedBytes(head: Buffer): number | undefined {
   return imageAt === -1 ? undefined : imageAt + skippedImage.length
 }
 
-const maxProperties = 9 * 5 * 5
-const unknownSize = 0xffff_ffff_ffff_ffffn
-const maxSymbols = 20_000
-const windowBytes = 2 ** 17
+const maxLzmaProperties = 9 * 5 * 5
+const unknownLzmaSize = 0xffff_ffff_ffff_ffffn
+const maxLzmaSymbols = 20_000
+const lzmaWindowBytes = 2 ** 17
 /** Other content than LZMA ends in an impossible distance long before so many bytes that are not zero. */
-const enoughBytes = 32
+const enoughDecodedBytes = 32
 /** A stream that fills the content exactly needs fewer of them. */
-const enoughBytesAlone = 8
+const enoughDecodedBytesAlone = 8
 
 /**
  * Whether content with this head is a `.lzma` file, which has no signature. The few heads that may be one are tried:
  * the first symbols must decode.
  */
 export function isLzmaStream(head: Buffer): boolean {
-  return isPossible(head) && canDecode(head)
+  return hasLzmaHead(head) && canDecodeLzma(head)
 }
 
 /** Properties and a size, the zero before every stream, and a first symbol that is a literal. */
-function isPossible(head: Buffer): boolean {
-  if ((head[0] ?? 0xff) >= maxProperties || head.length < 18 || head[13] !== 0 || (head[14] ?? 0xff) >= 0x80)
+function hasLzmaHead(head: Buffer): boolean {
+  if ((head[0] ?? 0xff) >= maxLzmaProperties || head.length < 18 || head[13] !== 0 || (head[14] ?? 0xff) >= 0x80)
     return false
   const size = head.readBigUInt64LE(5)
-  return size === unknownSize || (size > 0n && size < 1n << 40n)
+  return size === unknownLzmaSize || (size > 0n && size < 1n << 40n)
 }
 
 /** Tells streams by the bytes that decode. Zeros decode to zeros in every case, so they do not count. */
-function canDecode(head: Buffer): boolean {
+function canDecodeLzma(head: Buffer): boolean {
   let at = lzmaHeadBytes
   let counted = 0
   function nextByte(): number {
@@ -214,12 +215,12 @@ function canDecode(head: Buffer): boolean {
     if (byte !== undefined && byte !== 0) counted++
     return byte ?? -1
   }
-  const decoding = decodeLzma(head, { nextByte, maxWindowBytes: windowBytes, maxSymbols })
+  const decoding = decodeLzma(head, { nextByte, maxWindowBytes: lzmaWindowBytes, maxSymbols: maxLzmaSymbols })
   let step = decoding.next()
   while (step.done !== true) step = decoding.next()
-  if (step.value === 'damaged') return counted > 4 * enoughBytes
+  if (step.value === 'damaged') return counted > 4 * enoughDecodedBytes
   const isWhole = head.length < headBytes && head.subarray(at).every((byte) => byte === 0)
-  return counted >= (isWhole && step.value === 'complete' ? enoughBytesAlone : enoughBytes)
+  return counted >= (isWhole && step.value === 'complete' ? enoughDecodedBytesAlone : enoughDecodedBytes)
 }
 
 /**
@@ -245,11 +246,11 @@ const sampleChars = 64
 
 /** Recognises UTF-16 and UTF-32 by a byte order mark, or UTF-16 by Latin letters, of which every second byte is zero. */
 export function findWideText(head: Buffer): WideText | undefined {
-  const found = findMark(head) ?? findLatin(head)
-  return found !== undefined && isText(head, found) ? found : undefined
+  const found = findByteOrderMark(head) ?? findLatinText(head)
+  return found !== undefined && isWideText(head, found) ? found : undefined
 }
 
-function findMark(head: Buffer): WideText | undefined {
+function findByteOrderMark(head: Buffer): WideText | undefined {
   const [a, b, c, d] = head
   if (a === 0xff && b === 0xfe) {
     return c === 0 && d === 0
@@ -263,7 +264,7 @@ function findMark(head: Buffer): WideText | undefined {
 /** Without a mark, a few characters could be chance. */
 const minLatinChars = 16
 
-function findLatin(head: Buffer): WideText | undefined {
+function findLatinText(head: Buffer): WideText | undefined {
   if (head.length < 2 * minLatinChars) return undefined
   const isLittleEndian = head[1] === 0
   if (!isLittleEndian && head[0] !== 0) return undefined
@@ -272,15 +273,12 @@ function findLatin(head: Buffer): WideText | undefined {
   return found
 }
 
-function isText(head: Buffer, text: WideText): boolean {
+function isWideText(head: Buffer, text: WideText): boolean {
   const end = Math.min(head.length, text.start + sampleChars * text.unit)
   for (let at = text.start; at + text.unit <= end; at += text.unit)
     if (isControl(readChar(head, at, text))) return false
   return text.start + text.unit <= end
 }
-
-/** A character that no text has. */
-const isControl = (char: number) => char < 0x07 || (char > 0x0d && char < 0x20 && char !== 0x1b)
 
 /** Reads a character that is whole. */
 export function readChar(bytes: Buffer, at: number, { unit, isLittleEndian }: WideText): number {

@@ -110,13 +110,13 @@ const minListChars = 2 * minNumbers - 1
 /** `0x58`, `-117`. */
 const maxNumberChars = 4
 
-const digit = 1
+const character = 1
 const separator = 2
 const minus = 0x2d
 
 /** The kind of each byte of a list of numbers. A backslash continues a line. */
 export const numberKinds = new Uint8Array(256)
-for (const char of '0123456789abcdefABCDEFxX-') numberKinds[char.charCodeAt(0)] = digit
+for (const char of '0123456789abcdefABCDEFxX-') numberKinds[char.charCodeAt(0)] = character
 for (const char of ', \t\r\n\\') numberKinds[char.charCodeAt(0)] = separator
 
 /**
@@ -130,12 +130,12 @@ export function hasNumberList(text: string): boolean {
     for (; last >= start; last--) {
       const kind = numberKinds[text.charCodeAt(last)]
       if (kind === 0) break
-      chars = kind === digit ? chars + 1 : 0
+      chars = kind === character ? chars + 1 : 0
       if (chars >= maxNumberChars && !isLongNumber(text, last, chars)) break
     }
     if (last < start) {
       const end = countNumbers(text, start)
-      if (end === found) return true
+      if (end === foundList) return true
       last = Math.max(start, end)
     }
     start = last + 1
@@ -147,9 +147,10 @@ export function hasNumberList(text: string): boolean {
 const isLongNumber = (text: string, start: number, chars: number) =>
   chars === maxNumberChars && (text.charCodeAt(start) === minus || (text.charCodeAt(start + 1) | 0x20) === letterX)
 
-const found = Number.POSITIVE_INFINITY
+/** In place of a position. */
+const foundList = Number.POSITIVE_INFINITY
 
-/** The place behind a list that is too short, or `found`. */
+/** The place behind a list that is too short, or `foundList`. */
 function countNumbers(text: string, start: number): number {
   let numbers = 0
   let chars = 0
@@ -157,9 +158,9 @@ function countNumbers(text: string, start: number): number {
   for (; at < text.length; at++) {
     const kind = numberKinds[text.charCodeAt(at)]
     if (kind === 0) break
-    chars = kind === digit ? chars + 1 : 0
+    chars = kind === character ? chars + 1 : 0
     if (chars >= maxNumberChars && !isLongNumber(text, at - chars + 1, chars)) break
-    if (chars === 1 && ++numbers >= minNumbers) return found
+    if (chars === 1 && ++numbers >= minNumbers) return foundList
   }
   return at
 }

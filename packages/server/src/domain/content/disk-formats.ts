@@ -123,7 +123,7 @@ function ufsMagics(bytes: string, at: number): Magic[] {
   return [bytes, [...bytes].reverse().join('')].map((text) => magic(text, at + ufsMagicAt))
 }
 
-/** A number of the head, most significant byte first; zero behind its end. */
+/** A number of the head, most or least significant byte first; zero behind its end. */
 const readBE = (head: Buffer, at: number, size: number) => (at + size <= head.length ? head.readUIntBE(at, size) : 0)
 const readLE = (head: Buffer, at: number, size: number) => (at + size <= head.length ? head.readUIntLE(at, size) : 0)
 
@@ -182,9 +182,6 @@ function hasPartitions(head: Buffer): boolean {
   )
 }
 
-/** A number of the head, least significant byte first; zero behind its end. */
-const read = (head: Buffer, at: number, size: number) => (at + size <= head.length ? head.readUIntLE(at, size) : 0)
-
 const minSectorBytes = 128
 const maxSectorBytes = 4096
 const maxTables = 8
@@ -194,13 +191,12 @@ const maxTables = 8
  * end do not count: Linux and mtools read disks without them, and Ataris write other jumps.
  */
 function hasFatParameters(head: Buffer): boolean {
-  const sectorBytes = read(head, 11, 2)
-  const isSectors =
-    sectorBytes >= minSectorBytes && sectorBytes <= maxSectorBytes && (sectorBytes & (sectorBytes - 1)) === 0
-  const [reserved, tables, media] = [read(head, 14, 2), head[16] ?? 0, head[21] ?? 0]
+  const sectorBytes = readLE(head, 11, 2)
+  const isSectors = sectorBytes >= minSectorBytes && sectorBytes <= maxSectorBytes && isPowerOfTwo(sectorBytes)
+  const [reserved, tables, media] = [readLE(head, 14, 2), head[16] ?? 0, head[21] ?? 0]
   const isTables = reserved > 0 && tables > 0 && tables <= maxTables && (media === 0xf0 || media >= 0xf8)
-  const tableSectors = read(head, 22, 2) || read(head, 36, 4)
-  const sectors = read(head, 19, 2) || read(head, 32, 4)
+  const tableSectors = readLE(head, 22, 2) || readLE(head, 36, 4)
+  const sectors = readLE(head, 19, 2) || readLE(head, 32, 4)
   const hasClusters = head[13] !== 0 && tableSectors > 0 && sectors > reserved + tableSectors * tables
   return head.length >= 512 && isSectors && isTables && hasClusters
 }
@@ -224,10 +220,10 @@ const unusedAttributes = 0xc0
  */
 function isOldFat(head: Buffer): boolean {
   const tableSectors = oldTableSectors.get(head[512] ?? 0)
-  if (tableSectors === undefined || read(head, 513, 2) !== 0xffff || hasFatParameters(head)) return false
+  if (tableSectors === undefined || readLE(head, 513, 2) !== 0xffff || hasFatParameters(head)) return false
   const entry = head.subarray(512 * (1 + 2 * tableSectors)).subarray(0, entryBytes)
   const hasName = entry.subarray(0, 11).every((byte, n) => byte >= 0x20 || (n === 0 && byte === 0x05))
   const hasAttributes = ((entry[11] ?? 0) & unusedAttributes) === 0
-  const isOnDisk = read(entry, 26, 2) < 4096 && read(entry, 28, 4) <= 2 ** 22
+  const isOnDisk = readLE(entry, 26, 2) < 4096 && readLE(entry, 28, 4) <= 2 ** 22
   return entry.length === entryBytes && hasName && hasAttributes && isOnDisk
 }

@@ -1,9 +1,6 @@
 import { headBytes } from './content.ts'
 import { findPacketData, findPacketKind, mayBePackets, type Read } from './openpgp.ts'
 
-/** A character of BinHex, as the source of an expression. A colon at the start of a line stands in front of the data. */
-export const binHexChar = '[!-,\\-0-689@A-NP-VX-Z[`a-fh-mp-r]'
-
 /**
  * Whether the head is that of a document or mail that may hold other files. A wrong yes costs time, a wrong no hides
  * content, so the checks are loose.
@@ -23,6 +20,10 @@ export function isDocument(head: Buffer): boolean {
 }
 
 const colon = 0x3a
+
+/** A character of BinHex, as the source of an expression. A colon at the start of a line stands in front of the data. */
+export const binHexChar = '[!-,\\-0-689@A-NP-VX-Z[`a-fh-mp-r]'
+
 /** A file in BinHex that no sentence announces. */
 const binHexStart = new RegExp(`^:${binHexChar}{32}`)
 
@@ -98,7 +99,7 @@ export function readMacBinary(head: Buffer): MacBinary | undefined {
   const nameBytes = head[1] ?? 0
   const name = head.subarray(2, 2 + nameBytes)
   if (nameBytes < 1 || nameBytes > 63 || name.some((byte) => byte < 0x20)) return undefined
-  const isCertain = head.readUInt16BE(124) === sumUp(head.subarray(0, 124))
+  const isCertain = head.readUInt16BE(124) === toCrc16(head.subarray(0, 124))
   const isFirstVersion = head.subarray(101, 126).every((byte) => byte === 0)
   if (!isCertain && !isFirstVersion) return undefined
   return {
@@ -111,7 +112,7 @@ export function readMacBinary(head: Buffer): MacBinary | undefined {
 }
 
 /** CRC-16 with the polynomial 0x1021. */
-function sumUp(bytes: Buffer): number {
+function toCrc16(bytes: Buffer): number {
   let sum = 0
   for (const byte of bytes) {
     sum ^= byte << 8
@@ -119,8 +120,6 @@ function sumUp(bytes: Buffer): number {
   }
   return sum
 }
-
-const maxNameBytes = 76
 
 /** The position of the first header line: some programs skip a byte order mark and empty lines before it. */
 export function skipMailStart(head: Buffer): number {
@@ -137,7 +136,7 @@ export function skipMailStart(head: Buffer): number {
 export function isMailHead(head: Buffer): boolean {
   const start = skipMailStart(head)
   const isMailbox = startsWithFrom(head, start)
-  return (isMailbox || hasField(head, start)) && hasMimeField(head, start, isMailbox)
+  return (isMailbox || hasHeaderField(head, start)) && hasMimeField(head, start, isMailbox)
 }
 
 /** Looks at the start of each line, up to the empty line behind the header unless the text is a mailbox. */
@@ -165,9 +164,11 @@ const mimeField = /^content-(?:type|transfer-encoding|disposition)[ \t]*:/i
 const startsWithFrom = (head: Buffer, at: number) =>
   head[at] === 0x46 && head[at + 1] === 0x72 && head[at + 2] === 0x6f && head[at + 3] === 0x6d && head[at + 4] === 0x20
 
+const maxFieldNameBytes = 76
+
 /** Whether a line of the form `Name: value` begins at the position. */
-function hasField(head: Buffer, start: number): boolean {
-  const end = Math.min(head.length, start + maxNameBytes)
+function hasHeaderField(head: Buffer, start: number): boolean {
+  const end = Math.min(head.length, start + maxFieldNameBytes)
   for (let at = start; at < end; at++) {
     const byte = head[at] as number
     if (byte === colon) return at > start
@@ -178,13 +179,13 @@ function hasField(head: Buffer, start: number): boolean {
 
 export type CmsKind = 'content' | 'encrypted' | 'keystore'
 
-/** The names of the kinds of content of CMS and PKCS #7, encoded, with how each is read. */
+/** The encoded object identifiers of the types of CMS and PKCS #7, without their last number. */
 const rsaData = Buffer.from('2a864886f70d0107', 'hex')
 const smime = Buffer.from('2a864886f70d01091001', 'hex')
-/** Chinese standards have names of their own for the same structures. */
+/** Chinese standards have identifiers of their own for the same structures. */
 const sm2 = Buffer.from('2a811ccf5506010402', 'hex')
 
-const byRsa: Record<number, CmsKind> = {
+const kindsOfRsaData: Record<number, CmsKind> = {
   1: 'content',
   2: 'content',
   3: 'encrypted',
@@ -193,7 +194,7 @@ const byRsa: Record<number, CmsKind> = {
   6: 'encrypted',
 }
 /** AuthenticatedData, CompressedData, AuthEnvelopedData and TimestampedData. */
-const bySmime: Record<number, CmsKind> = { 2: 'content', 9: 'content', 23: 'encrypted', 31: 'content' }
+const kindsOfSmime: Record<number, CmsKind> = { 2: 'content', 9: 'content', 23: 'encrypted', 31: 'content' }
 
 export const isCompressedType = (name: Buffer) => name.equals(compressedName)
 export const isDataType = (name: Buffer) => name.equals(dataName)
@@ -205,8 +206,8 @@ const dataName = Buffer.concat([rsaData, Buffer.from([1])])
 export function findTypeKind(name: Buffer): CmsKind | undefined {
   const last = name[name.length - 1] ?? 0
   const start = name.subarray(0, -1)
-  if (start.equals(rsaData) || start.equals(sm2)) return byRsa[last]
-  return start.equals(smime) ? bySmime[last] : undefined
+  if (start.equals(rsaData) || start.equals(sm2)) return kindsOfRsaData[last]
+  return start.equals(smime) ? kindsOfSmime[last] : undefined
 }
 
 /** The position of the content of a value, or undefined when its length is none. */
@@ -225,12 +226,12 @@ export function findCmsKind(head: Buffer): CmsKind | undefined {
   if (head[at] === 0x02 && head[at + 1] === 1 && head[at + 2] === 3) {
     if (head[at + 3] !== 0x30) return undefined
     const inner = skipLength(head, at + 4)
-    return inner !== undefined && readName(head, inner) !== undefined ? 'keystore' : undefined
+    return inner !== undefined && readTypeKind(head, inner) !== undefined ? 'keystore' : undefined
   }
-  return readName(head, at)
+  return readTypeKind(head, at)
 }
 
-function readName(head: Buffer, at: number): CmsKind | undefined {
+function readTypeKind(head: Buffer, at: number): CmsKind | undefined {
   const length = head[at + 1] ?? 0
   if (head[at] !== 0x06 || length < 9 || length > 11) return undefined
   return findTypeKind(head.subarray(at + 2, at + 2 + length))

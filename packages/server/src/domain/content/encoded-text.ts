@@ -6,6 +6,7 @@ import {
   findEnd,
   minLineChars,
   newShortLineSearch,
+  setKind,
   sign,
 } from './base64-text.ts'
 import type { Content } from './content.ts'
@@ -184,10 +185,10 @@ function searchLines(text: Buffer, at: number): number {
   return start
 }
 
-/** The lines with which a change begins in a unified, a context and a normal diff, and binary data in one of Git. */
-const unified = /@@ -\d{1,9}(?:,\d{1,9})? \+\d/y
-const context = /\*\*\* \d{1,9}(?:,\d{1,9})? \*\*\*\*/y
-const normal = /\d{1,9}(?:,\d{1,9})?[acd]\d{1,9}(?:,\d{1,9})?\r?\n[<>] /y
+/** The lines with which a hunk begins in a unified, a context and a normal diff, and binary data in one of Git. */
+const unifiedHunk = /@@ -\d{1,9}(?:,\d{1,9})? \+\d/y
+const contextHunk = /\*\*\* \d{1,9}(?:,\d{1,9})? \*\*\*\*/y
+const normalHunk = /\d{1,9}(?:,\d{1,9})?[acd]\d{1,9}(?:,\d{1,9})?\r?\n[<>] /y
 export const binaryPatch = 'GIT binary patch'
 
 const star = 0x2a
@@ -198,7 +199,7 @@ const letterG = 0x47
 /** Whether a change of a unified diff begins in the text, at any indent. The search for a rare sign takes little time. */
 function hasUnifiedDiff(text: string): boolean {
   for (let at = text.indexOf('@@ -'); at !== -1; at = text.indexOf('@@ -', at + 1))
-    if (matches(unified, text, at)) return true
+    if (matchesAt(unifiedHunk, text, at)) return true
   return false
 }
 
@@ -211,14 +212,14 @@ function mayBeginPatch(text: string, start: number): boolean {
 /** Whether a change of another diff, or binary data of Git, begins in this line. */
 function isPatchLine(text: string, start: number): boolean {
   const first = text.charCodeAt(start)
-  if (first === star) return matches(context, text, start)
+  if (first === star) return matchesAt(contextHunk, text, start)
   if (first === letterG) return text.startsWith(binaryPatch, start)
   if ((first !== less && first !== greater) || text.charCodeAt(start + 1) !== blank || start < 2) return false
   // The first line that is added or removed stands behind the one that tells its number.
-  return matches(normal, text, text.lastIndexOf('\n', start - 2) + 1) && normal.lastIndex === start + 2
+  return matchesAt(normalHunk, text, text.lastIndexOf('\n', start - 2) + 1) && normalHunk.lastIndex === start + 2
 }
 
-function matches(pattern: RegExp, text: string, at: number): boolean {
+function matchesAt(pattern: RegExp, text: string, at: number): boolean {
   pattern.lastIndex = at
   return pattern.test(text)
 }
@@ -227,14 +228,14 @@ function matches(pattern: RegExp, text: string, at: number): boolean {
 export const minAscii85Chars = 80
 export const ascii85End = '~>'
 
-const data = 1
-const blankKind = 2
+const character = 1
+const whitespace = 2
 
 /** The kind of each byte, 0 for those that Ascii85 does not have. `z` and `y` stand for four bytes each. */
 export const ascii85Kinds = new Uint8Array(256)
-for (let byte = 0x21; byte <= 0x75; byte++) ascii85Kinds[byte] = data
-for (const char of 'yz') ascii85Kinds[char.charCodeAt(0)] = data
-for (const char of ' \t\r\n\v\f') ascii85Kinds[char.charCodeAt(0)] = blankKind
+for (let byte = 0x21; byte <= 0x75; byte++) ascii85Kinds[byte] = character
+setKind(ascii85Kinds, 'yz', character)
+setKind(ascii85Kinds, ' \t\r\n\v\f', whitespace)
 
 /** Whether a text has as many characters of Ascii85 as a file takes in front of the mark that ends it. */
 function hasAscii85(text: string): boolean {
@@ -243,7 +244,7 @@ function hasAscii85(text: string): boolean {
     for (let at = end - 1; at >= 0 && chars < minAscii85Chars; at--) {
       const kind = ascii85Kinds[text.charCodeAt(at)]
       if (kind === 0) break
-      if (kind === data) chars++
+      if (kind === character) chars++
     }
     if (chars >= minAscii85Chars) return true
   }

@@ -22,6 +22,39 @@ export async function findMediaType(head: Buffer, bytes: number): Promise<string
   )
 }
 
+/**
+ * Describes content, and remembers the description for its account, so that known content is not hashed and inspected
+ * again.
+ */
+export function makeDescriber({ entries }: { entries: number }) {
+  const cache = entries === 0 ? undefined : newCache<Description>(entries)
+
+  return async (content: Content, accountId: string | null): Promise<Description> => {
+    if (content.description !== undefined) return content.description
+    const key = `${accountId ?? ''} ${content.sha256}`
+    const cached = cache?.get(key)
+    if (cached !== undefined) return cached
+    const contentType = await findMediaType(content.head, content.bytes)
+    const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
+    cache?.set(key, description)
+    return description
+  }
+}
+
+export type Describer = ReturnType<typeof makeDescriber>
+
+/** The media type of content in one of the four supported image formats, by its first bytes. */
+export function findImageFormat(head: Buffer): string | undefined {
+  if (startsWith(head, [0xff, 0xd8, 0xff])) return 'image/jpeg'
+  if (startsWith(head, [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])) return 'image/png'
+  const six = head.toString('latin1', 0, 6)
+  if (six === 'GIF87a' || six === 'GIF89a') return 'image/gif'
+  if (head.toString('latin1', 0, 4) === 'RIFF' && head.toString('latin1', 8, 12) === 'WEBP') return 'image/webp'
+  return undefined
+}
+
+const startsWith = (head: Buffer, bytes: number[]) => bytes.every((byte, i) => head[i] === byte)
+
 /** A PDF or an archive may be pure ASCII, but its type is no text type and has no charset. */
 const toTextType = (kind: string, charset: string) =>
   kind.startsWith('text/') || textTypes.has(kind) ? `${kind}; charset=${charset}` : kind
@@ -71,41 +104,20 @@ const commonNames: Record<string, string> = {
 const findLatePdf = (head: Buffer) => (head.subarray(0, 1024).includes('%PDF-') ? 'application/pdf' : undefined)
 
 /**
- * Describes content, and remembers the description for its account, so that known content is not hashed and inspected
- * again.
- */
-export function makeDescriber({ entries }: { entries: number }) {
-  const cache = entries === 0 ? undefined : newCache<Description>(entries)
-
-  return async (content: Content, accountId: string | null): Promise<Description> => {
-    if (content.description !== undefined) return content.description
-    const key = `${accountId ?? ''} ${content.sha256}`
-    const cached = cache?.get(key)
-    if (cached !== undefined) return cached
-    const contentType = await findMediaType(content.head, content.bytes)
-    const description = { contentType, hashes: { hash_sha1: content.sha1, hash_sha256: content.sha256 } }
-    cache?.set(key, description)
-    return description
-  }
-}
-
-export type Describer = ReturnType<typeof makeDescriber>
-
-/**
  * The first two bytes of each signature of the library file-type, in hex. The library compares content with all of its
  * signatures, one after the other, in 20 to 60 µs; most content that it does not know differs in two bytes already.
  */
-const starts = `
+const firstBytePairs = `
   0000 0001 0061 0400 0422 0606 060e 0b77 1a45 1f8b 1f9d 1fa0 213c 2142 2321 2446 2521 2550 28b5 2d2d 2e52 3026 3037
   377a 3842 3c3f 4143 4152 4245 424c 424d 4250 425a 4357 4372 4452 4453 4578 464c 464f 4652 4655 4657 4749 4944 4949
   494d 4953 4954 4b61 4c00 4c5a 4d41 4d4d 4d50 4d53 4d54 4d5a 4e45 4f54 4f62 4f67 5041 504b 5245 5249 5261 5351 5745
   60ea 626f 6361 664c 6769 676c 6963 7265 736f 7474 774f 7776 7801 7b5c 7e10 7e18 7f45 8950 a1b2 ab4b c5d0 c771 cafe
   cefa cffa d0cf d4c3 edab efbb fd37 feed feff ff0a ff4f ffd8`
 
-const isStart = new Uint8Array(2 ** 16)
-for (const start of starts.trim().split(/\s+/)) isStart[Number.parseInt(start, 16)] = 1
+const isFirstBytePair = new Uint8Array(2 ** 16)
+for (const start of firstBytePairs.trim().split(/\s+/)) isFirstBytePair[Number.parseInt(start, 16)] = 1
 // Eleven bits that are set begin a frame of MPEG audio.
-isStart.fill(1, 0xffe0)
+isFirstBytePair.fill(1, 0xffe0)
 
 /** Signatures that lie further in. Of a longer one, two bytes are compared. */
 const laterSignatures = (
@@ -133,7 +145,7 @@ const laterSignatures = (
 
 /** Whether the library file-type may know content with this head. The library takes bytes behind the end for zeros. */
 export function mayKnow(head: Buffer): boolean {
-  if (isStart[((head[0] ?? 0) << 8) | (head[1] ?? 0)] === 1) return true
+  if (isFirstBytePair[((head[0] ?? 0) << 8) | (head[1] ?? 0)] === 1) return true
   for (const { at, first, second } of laterSignatures) {
     if ((head[at] ?? 0) === first && (second === undefined || (head[at + 1] ?? 0) === second)) return true
   }

@@ -1,3 +1,4 @@
+import { MIMEType } from 'node:util'
 import { malformed } from '../problem.ts'
 
 /** Takes the bytes of one part as they arrive. */
@@ -231,6 +232,15 @@ function listParams(header: string): Param[] {
     params.push([name.toLowerCase(), quoted === undefined ? (plain ?? '') : unescapeQuoted(quoted)])
   }
   return params
+}
+
+/** Parses the value of a Content-Type; undefined when it is no media type. */
+export function parseMediaType(text: string): MIMEType | undefined {
+  try {
+    return new MIMEType(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** The number of parameters of a header with this name. */

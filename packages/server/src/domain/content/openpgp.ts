@@ -64,9 +64,9 @@ const maxPeriod = 4
 
 /** Whether a body has room for its name. A few bytes that repeat are sound or a picture, each part like the whole. */
 function isLiteral(read: Read, packet: Packet): boolean {
-  const headBytes = literalHeadBytes + (readBodyStart(read, packet, 2)[1] ?? 0)
-  const start = readBodyStart(read, packet, headBytes + comparedBytes)
-  return start.length > headBytes && !isRepeating(start)
+  const prefixBytes = literalHeadBytes + (readBodyStart(read, packet, 2)[1] ?? 0)
+  const start = readBodyStart(read, packet, prefixBytes + comparedBytes)
+  return start.length > prefixBytes && !isRepeating(start)
 }
 
 function isRepeating(bytes: Buffer): boolean {
@@ -75,6 +75,51 @@ function isRepeating(bytes: Buffer): boolean {
   }
   return false
 }
+
+export type PacketKind = 'keys' | 'message' | 'encrypted'
+
+/**
+ * Tells what OpenPGP content is by its first packets; undefined for other content. The format has no signature, so one
+ * packet is enough only when it fills the content or has a rare form, and two must follow each other otherwise.
+ */
+export function findPacketKind(read: Read, bytes: number): PacketKind | undefined {
+  let at = 0
+  let kind: PacketKind | undefined
+  let firstTag = 0
+  for (let count = 0; count < 4 && at < bytes; count++) {
+    const packet = readPacket(read, at, bytes)
+    if (packet === undefined || !knownTags.has(packet.tag)) return hasEnough(kind, count, firstTag) ? kind : undefined
+    if (count === 0) firstTag = packet.tag
+    const body = readBodyStart(read, packet, bodyStartBytes)
+    const length = countBodyBytes(packet)
+    if (!isPlausibleBody(packet.tag, body, length)) return hasEnough(kind, count, firstTag) ? kind : undefined
+    // Programs give the data of the first packet, whatever follows it, and as much of it as there is.
+    if (count === 0 && packet.tag === packetTags.literal && isNamedLiteral(read, packet)) return 'message'
+    if (count === 0 && packet.tag === packetTags.compressed) return 'message'
+    if (packet.isCut) return count > 0 ? (isEncryptedTag(packet.tag) ? 'encrypted' : kind) : undefined
+    if (isEncryptedTag(packet.tag)) kind = 'encrypted'
+    else kind ??= keyTags.has(packet.tag) || packet.tag === packetTags.signature ? 'keys' : 'message'
+    if (packet.tag === 11 || packet.tag === 8) kind = 'message'
+    if (count === 0 && isSealed(packet.tag)) {
+      return packet.end === bytes && !packet.isOpenEnded && length >= minSealedBytes ? 'encrypted' : undefined
+    }
+    if (count === 0 && !isFirstTag(packet.tag)) return undefined
+    at = packet.end
+  }
+  return kind
+}
+
+/** Whether the name in literal data is text, or none. By chance it hardly ever is. */
+function isNamedLiteral(read: Read, packet: Packet): boolean {
+  const nameBytes = readBodyStart(read, packet, 2)[1] ?? 0
+  return readBodyStart(read, packet, 2 + nameBytes)
+    .subarray(2)
+    .every((byte) => byte >= 0x20 && byte !== 0x7f)
+}
+
+/** Whether the packets before one that cannot be read tell enough. The one of a password has a form of its own. */
+const hasEnough = (kind: PacketKind | undefined, count: number, firstTag: number) =>
+  count > 1 || (count === 1 && kind === 'encrypted' && firstTag === packetTags.passwordKey)
 
 /** Reads bytes of content, fewer where it ends. */
 export type Read = (start: number, end: number) => Buffer
@@ -198,7 +243,7 @@ const isSealed = (tag: number) => tag === 9 || tag === 18 || tag === 20
 const minSealedBytes = 18
 
 const isPublicKeyAlgorithm = (id = -1) => (id >= 1 && id <= 3) || (id >= 16 && id <= 22) || (id >= 25 && id <= 28)
-const isHash = (id = -1) => (id >= 1 && id <= 3) || (id >= 8 && id <= 14)
+const isHashAlgorithm = (id = -1) => (id >= 1 && id <= 3) || (id >= 8 && id <= 14)
 const isCipher = (id = -1) => (id >= 1 && id <= 4) || (id >= 7 && id <= 13)
 const isAead = (id = -1) => id >= 1 && id <= 3
 
@@ -215,13 +260,14 @@ function isPlausibleBody(tag: number, body: Buffer, length: number): boolean {
       (a === 6 && length > 12 && (b === 0 || b === 21 || b === 33))
     )
   if (tag === 2) {
-    return (a === 3 && b === 5) || ((a === 4 || a === 5 || a === 6) && isPublicKeyAlgorithm(c) && isHash(d))
+    return (a === 3 && b === 5) || ((a === 4 || a === 5 || a === 6) && isPublicKeyAlgorithm(c) && isHashAlgorithm(d))
   }
   if (tag === 3) {
-    if (a === 4) return isCipher(b) && [0, 1, 3, 4].includes(c ?? -1) && (c === 4 || isHash(d)) && length < 128
+    if (a === 4) return isCipher(b) && [0, 1, 3, 4].includes(c ?? -1) && (c === 4 || isHashAlgorithm(d)) && length < 128
     return a === 5 ? isCipher(b) && isAead(c) : a === 6 && isCipher(c) && isAead(d)
   }
-  if (tag === 4) return (a === 3 && length === 13 && isHash(c) && isPublicKeyAlgorithm(d)) || (a === 6 && length > 40)
+  if (tag === 4)
+    return (a === 3 && length === 13 && isHashAlgorithm(c) && isPublicKeyAlgorithm(d)) || (a === 6 && length > 40)
   if (tag === 5 || tag === 6 || tag === 7 || tag === 14) {
     return (
       (a === 2 || a === 3
@@ -248,48 +294,3 @@ function isCompressed(method: number, data: Buffer): boolean {
   if (method === 3) return data.toString('latin1', 0, 3) === 'BZh'
   return method === 0 ? ((data[0] ?? 0) & 0x80) !== 0 : ((data[0] ?? 7) & 6) !== 6
 }
-
-export type PacketKind = 'keys' | 'message' | 'encrypted'
-
-/**
- * Tells what OpenPGP content is by its first packets; undefined for other content. The format has no signature, so one
- * packet is enough only when it fills the content or has a rare form, and two must follow each other otherwise.
- */
-export function findPacketKind(read: Read, bytes: number): PacketKind | undefined {
-  let at = 0
-  let kind: PacketKind | undefined
-  let firstTag = 0
-  for (let count = 0; count < 4 && at < bytes; count++) {
-    const packet = readPacket(read, at, bytes)
-    if (packet === undefined || !knownTags.has(packet.tag)) return hasEnough(kind, count, firstTag) ? kind : undefined
-    if (count === 0) firstTag = packet.tag
-    const body = readBodyStart(read, packet, bodyStartBytes)
-    const length = countBodyBytes(packet)
-    if (!isPlausibleBody(packet.tag, body, length)) return hasEnough(kind, count, firstTag) ? kind : undefined
-    // Programs give the data of the first packet, whatever follows it, and as much of it as there is.
-    if (count === 0 && packet.tag === packetTags.literal && isNamedLiteral(read, packet)) return 'message'
-    if (count === 0 && packet.tag === packetTags.compressed) return 'message'
-    if (packet.isCut) return count > 0 ? (isEncryptedTag(packet.tag) ? 'encrypted' : kind) : undefined
-    if (isEncryptedTag(packet.tag)) kind = 'encrypted'
-    else kind ??= keyTags.has(packet.tag) || packet.tag === packetTags.signature ? 'keys' : 'message'
-    if (packet.tag === 11 || packet.tag === 8) kind = 'message'
-    if (count === 0 && isSealed(packet.tag)) {
-      return packet.end === bytes && !packet.isOpenEnded && length >= minSealedBytes ? 'encrypted' : undefined
-    }
-    if (count === 0 && !isFirstTag(packet.tag)) return undefined
-    at = packet.end
-  }
-  return kind
-}
-
-/** Whether the name in literal data is text, or none. By chance it hardly ever is. */
-function isNamedLiteral(read: Read, packet: Packet): boolean {
-  const nameBytes = readBodyStart(read, packet, 2)[1] ?? 0
-  return readBodyStart(read, packet, 2 + nameBytes)
-    .subarray(2)
-    .every((byte) => byte >= 0x20 && byte !== 0x7f)
-}
-
-/** Whether the packets before one that cannot be read tell enough. The one of a password has a form of its own. */
-const hasEnough = (kind: PacketKind | undefined, count: number, firstTag: number) =>
-  count > 1 || (count === 1 && kind === 'encrypted' && firstTag === packetTags.passwordKey)

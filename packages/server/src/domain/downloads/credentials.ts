@@ -50,9 +50,9 @@ export function makeAuthorizeDownload({ credentials, signObject, clock }: Deps) 
       // A credential that was removed meanwhile may have been added again, with another id.
       if (values === undefined) continue
       const authorization = values === 'sealed' ? undefined : await toAuthorization(url, found.target, values)
-      return authorization ?? refuse('The stored download credential cannot be opened; add it again.')
+      return authorization ?? newRefusal('The stored download credential cannot be opened; add it again.')
     }
-    return url === null ? undefined : refuse('The stored download credential was replaced too often meanwhile.')
+    return url === null ? undefined : newRefusal('The stored download credential was replaced too often meanwhile.')
   }
 
   /** Returns undefined for values that are not of the kind of the target. */
@@ -73,7 +73,7 @@ export function makeAuthorizeDownload({ credentials, signObject, clock }: Deps) 
   }
 }
 
-const refuse = (reason: string): FetchRefusal => ({ failure: 'DownloadFailed', reason })
+const newRefusal = (reason: string): FetchRefusal => ({ failure: 'DownloadFailed', reason })
 
 export type AuthorizeDownload = ReturnType<typeof makeAuthorizeDownload>
 
@@ -91,10 +91,13 @@ export type EnteredCredential =
       secretAccessKey: string
     }
 
-type Read = { target: DownloadTarget; values: CredentialValues } | { errors: Record<string, string[]> }
+type CheckedCredential = { target: DownloadTarget; values: CredentialValues } | { errors: Record<string, string[]> }
 
 /** Checks a credential. Errors are by field, and contain no value of a secret. */
-export function readCredential(entered: EnteredCredential, policy: Pick<AddressPolicy, 'opensNetworks'>): Read {
+export function readCredential(
+  entered: EnteredCredential,
+  policy: Pick<AddressPolicy, 'opensNetworks'>,
+): CheckedCredential {
   const isHost = entered.kind === 'headers'
   const target = isHost
     ? readHostTarget(entered.host)

@@ -1,10 +1,13 @@
+import { isHexDigit } from '../content/digits.ts'
+
 /** A row of a list, or the reason why the line is not one; undefined for a line without a row, such as the header. */
 export type HashLine = { sha256: string; name: string | null } | { fault: string } | undefined
 
 /** Columns of the file: their name in the header, or their number, counted from 1. */
 export type HashColumns = { hash?: string | undefined; name?: string | undefined }
 
-const isHash = (text: string | undefined) => text !== undefined && /^[0-9a-f]{64}$/i.test(text)
+/** Whether a field is a SHA-256 hash in hex. */
+export const isSha256Text = (text: string | undefined) => text !== undefined && /^[0-9a-f]{64}$/i.test(text)
 const comma = 44
 const hashColumns = ['sha256', 'sha256_hash', 'hash_sha256', 'sha-256', 'hash']
 
@@ -33,15 +36,15 @@ export function makeHashReader(columns: HashColumns): HashReader {
     const fields = text.includes('"') ? splitQuoted(text) : text.split(',').map((field) => field.trim())
     if (fields === undefined) return { fault: 'a quotation mark is not closed' }
     if (places === undefined) {
-      const isHeader = !fields.some(isHash)
+      const isHeader = !fields.some(isSha256Text)
       places = findPlaces(isHeader ? fields : undefined, columns)
       if (isHeader) return undefined
     }
-    places.hash ??= fields.findIndex(isHash)
+    places.hash ??= fields.findIndex(isSha256Text)
     const sha256 = places.hash === -1 ? undefined : fields[places.hash]
     if (places.hash === -1) places.hash = undefined
     else form ??= { separator: comma, hash: places.hash, name: places.name, suffix: '' }
-    if (!isHash(sha256)) return { fault: 'there is no SHA-256 of 64 hexadecimal digits' }
+    if (!isSha256Text(sha256)) return { fault: 'there is no SHA-256 of 64 hexadecimal digits' }
     return { sha256: sha256 ?? '', name: places.name === undefined ? null : toName(fields[places.name]) }
   }
   return { readLine, findForm: () => form }
@@ -95,6 +98,8 @@ function splitQuoted(text: string): string[] | undefined {
   return fields
 }
 
+const maxNameLength = 200
+
 /** Names appear in signals: one line without control characters, and not longer than those of signatures. */
 export function toName(text: string | undefined): string | null {
   const name = (text ?? '')
@@ -108,25 +113,21 @@ export function toName(text: string | undefined): string | null {
 /** Where the lines of a file have their hash and their name, counted from 0, and a text that belongs to every name. */
 export type LineForm = { separator: number; hash: number; name: number | undefined; suffix: string }
 
-/** Rows of one statement. */
-const capacity = 1024 * 1024
+/** Bytes of the rows of one statement. */
+const batchBytes = 1024 * 1024
 /** Bytes of a row without its name: `\x`, 64 digits, a tab and a line feed. */
 const rowBytes = 68
 const hashDigits = 64
-const maxNameLength = 200
 /** A name of 200 characters and its suffix; a character has up to four bytes. */
 const maxNameBytes = 4 * (maxNameLength + 20)
-const [tab, lineFeed, carriageReturn, blank, quote, hash, tilde] = [9, 10, 13, 32, 34, 35, 126]
-
-const isHexDigit = new Uint8Array(256)
-for (const digit of '0123456789abcdefABCDEF') isHexDigit[digit.charCodeAt(0)] = 1
+const [tab, lineFeed, carriageReturn, blank, quote, numberSign, tilde] = [9, 10, 13, 32, 34, 35, 126]
 
 /**
  * Rows of a list, collected in memory that is used again for the next ones. `addPlain` copies the bytes of a line
  * without making texts of them: of a list of 5 million hashes these would be a gigabyte of garbage.
  */
 export function newHashRows() {
-  const bytes = Buffer.alloc(capacity)
+  const bytes = Buffer.alloc(batchBytes)
   let [length, count] = [0, 0]
 
   const begin = () => {
@@ -139,7 +140,7 @@ export function newHashRows() {
   }
 
   return {
-    isFull: () => length + rowBytes + maxNameBytes > capacity,
+    isFull: () => length + rowBytes + maxNameBytes > batchBytes,
     count: () => count,
     /** The rows in the form that the store takes. They are overwritten after `clear`. */
     get: () => ({ rows: bytes.subarray(0, length), count }),
@@ -168,15 +169,15 @@ export function newHashRows() {
 }
 
 /** The object is used again for every line, because there are millions of them. */
-const found = { hashAt: 0, nameFrom: 0, nameEnd: 0 }
+const plainFields = { hashAt: 0, nameFrom: 0, nameEnd: 0 }
 
-function findFields(source: Buffer, from: number, lineEnd: number, form: LineForm): typeof found | undefined {
+function findFields(source: Buffer, from: number, lineEnd: number, form: LineForm): typeof plainFields | undefined {
   const end = source[lineEnd - 1] === carriageReturn ? lineEnd - 1 : lineEnd
   // A comment may have blanks before it.
-  if (source[from] === hash || source[from] === blank) return undefined
+  if (source[from] === numberSign || source[from] === blank) return undefined
   let [field, fieldFrom, hashAt] = [0, from, -1]
-  found.nameFrom = 0
-  found.nameEnd = 0
+  plainFields.nameFrom = 0
+  plainFields.nameEnd = 0
   for (let at = from; at <= end; at++) {
     const byte = at === end ? form.separator : (source[at] ?? 0)
     if (byte !== form.separator) {
@@ -184,28 +185,28 @@ function findFields(source: Buffer, from: number, lineEnd: number, form: LineFor
       continue
     }
     if (field === form.hash) {
-      if (!isHashField(source, fieldFrom, at)) return undefined
+      if (!isSha256Bytes(source, fieldFrom, at)) return undefined
       hashAt = fieldFrom
     }
     if (field === form.name) {
-      if (!isName(source, fieldFrom, at)) return undefined
-      found.nameFrom = fieldFrom
-      found.nameEnd = at
+      if (!isPlainName(source, fieldFrom, at)) return undefined
+      plainFields.nameFrom = fieldFrom
+      plainFields.nameEnd = at
     }
     field++
     fieldFrom = at + 1
   }
   if (hashAt === -1) return undefined
-  found.hashAt = hashAt
-  return found
+  plainFields.hashAt = hashAt
+  return plainFields
 }
 
-function isHashField(source: Buffer, from: number, end: number): boolean {
+function isSha256Bytes(source: Buffer, from: number, end: number): boolean {
   if (end - from !== hashDigits) return false
   for (let at = from; at < end; at++) if (isHexDigit[source[at] ?? 0] === 0) return false
   return true
 }
 
 /** Whether the name can be copied as it is: not too long, and without blanks around it. */
-const isName = (source: Buffer, from: number, end: number) =>
+const isPlainName = (source: Buffer, from: number, end: number) =>
   end - from <= maxNameLength && (end === from || (source[from] !== blank && source[end - 1] !== blank))

@@ -76,7 +76,7 @@ function applyKnown(verdict: Verdict, known: KnownHash | undefined): Verdict {
 /** The signal of a hash that is known as bad. */
 const toSignal = ({ name, list }: Pick<KnownHash, 'name' | 'list'>): string => `Virus:${name ?? list}`
 
-const nothing: EngineReport = { findings: [], doubts: [], suspectsContainer: false }
+const nothingFound: EngineReport = { findings: [], doubts: [], suspectsContainer: false }
 
 /**
  * Looks up the hashes of members, as an engine that does not open containers: Assay then unpacks every container that
@@ -96,20 +96,22 @@ export function makeMemberHashes({ findActive, findHash }: HashLists) {
       signaturesAt: undefined,
     }),
     async scan({ sha256 }, _work, place) {
-      if (place === undefined || place.depth === 0) return nothing
+      if (place === undefined || place.depth === 0) return nothingFound
       const known = await findHash(sha256).catch((error) => {
         throw new EngineDown('The hash lists cannot be read', { cause: error })
       })
-      return known?.verdict === 'bad' ? { ...nothing, findings: [toSignal(known).slice('Virus:'.length)] } : nothing
+      return known?.verdict === 'bad'
+        ? { ...nothingFound, findings: [toSignal(known).slice('Virus:'.length)] }
+        : nothingFound
     },
   }
   return { engine, isActive: () => findActive().verdicts.includes('bad') }
 }
 
 /**
- * Decides by the hash alone, because the content is gone: the result that the same engines and the lists of now would
- * give. The order is that of a scan: block list, allow list, bad hashes, good hashes, engines, whose signatures of
- * hashes are known.
+ * Decides a revision by the hash alone, because the content is gone: the result that the same engines and the lists of
+ * now would give. The order is that of a scan: block list, allow list, bad hashes, good hashes, engines, whose
+ * signatures of hashes are known.
  */
 export const decideRevision: DecideRevision = (result) => {
   const { scan, revisedStatus } = result
@@ -139,12 +141,12 @@ const toThreat = (known: KnownHash): NewRevision => ({
   reason: `Hash list ${known.list}: ${toSignal(known)}`,
 })
 
-const statuses: readonly string[] = ['clean', 'threat', 'error'] satisfies RevisedStatus[]
+const revisedStatuses: readonly string[] = ['clean', 'threat', 'error'] satisfies RevisedStatus[]
 
 /** The status that the engines gave: a result that a list decided has it in its metadata. */
 function findEnginesStatus({ status, metadata }: KnownResult['scan']): RevisedStatus {
   const noted = metadata?.engines_status
-  return noted !== undefined && statuses.includes(noted) ? (noted as RevisedStatus) : status
+  return noted !== undefined && revisedStatuses.includes(noted) ? (noted as RevisedStatus) : status
 }
 
 /** The status without findings: an error where parts of the content were not read. */
@@ -159,18 +161,11 @@ function readListedSignals({ metadata }: KnownResult['scan']): string[] {
   return text === undefined ? [] : (JSON.parse(text) as string[])
 }
 
-/** The type of the webhook, in its body: webhooks about completed scans have none. */
-const revisionType = 'scan.revised'
-
-export const makeRevisionBody: MakeRevisionBody = ({ scan }, revision, at) =>
-  JSON.stringify({
-    type: revisionType,
-    ...toScanResult({ ...scan, metadata: { ...scan.metadata, ...toRevisionMetadata(revision, at) } }),
+/** The body of the webhook. Its type tells it from webhooks about completed scans, which have none. */
+export const makeRevisionBody: MakeRevisionBody = ({ scan }, { status, reason }, at) => {
+  const revised = { revised_status: status, revised_at: at.toISOString(), revised_reason: reason }
+  return JSON.stringify({
+    type: 'scan.revised',
+    ...toScanResult({ ...scan, metadata: { ...scan.metadata, ...revised } }),
   })
-
-/** The fields of a revision in the metadata of its result. */
-const toRevisionMetadata = ({ status, reason }: { status: string; reason: string }, at: Date) => ({
-  revised_status: status,
-  revised_at: at.toISOString(),
-  revised_reason: reason,
-})
+}

@@ -1,7 +1,7 @@
 import type { HashList, HashListStore } from '../ports/hash-list-store.ts'
 import type { SignatureStore } from '../ports/source-store.ts'
 import { OperatorMistake } from '../problem.ts'
-import { ColumnMissing, type HashLine, type HashReader, newHashRows, toName } from './hash-csv.ts'
+import { ColumnMissing, type HashLine, type HashReader, isSha256Text, newHashRows, toName } from './hash-csv.ts'
 
 /** A longer line is broken; a file without line ends must not fill the memory. */
 const maxLineBytes = 65_536
@@ -21,7 +21,7 @@ export type ImportReport = {
   brokenLines: BrokenLine[]
 }
 
-type Wanted = Pick<HashList, 'name' | 'verdict' | 'origin' | 'createdBy'>
+type WantedList = Pick<HashList, 'name' | 'verdict' | 'origin' | 'createdBy'>
 
 type Deps = {
   store: Pick<HashListStore, 'beginImport' | 'addHashes' | 'sortHashes' | 'activate' | 'abandon'>
@@ -36,11 +36,11 @@ type Deps = {
  * Imports a list of hashes. The list counts only when all of it is there: an import that fails or is killed leaves
  * nothing but rows that the next cleanup deletes. A file without a hash is a mistake.
  */
-export async function importHashes(deps: Deps, wanted: Wanted, file: AsyncIterable<Buffer>): Promise<ImportReport> {
+export async function importHashes(deps: Deps, wanted: WantedList, file: AsyncIterable<Buffer>): Promise<ImportReport> {
   const { store, activate = store.activate, signal } = deps
   const listId = await store.beginImport(wanted)
   try {
-    const { collected, broken, brokenLines } = await collect(deps, listId, file)
+    const { collected, broken, brokenLines } = await collectRows(deps, listId, file)
     if (collected === 0) throw new NoHashes(toEmptyMessage(brokenLines))
     const { duplicates } = await store.sortHashes(listId)
     signal?.throwIfAborted()
@@ -61,7 +61,7 @@ function toEmptyMessage([first]: BrokenLine[]): string {
   return `The file has no SHA-256 hashes, so nothing was imported. ${reason}`
 }
 
-async function collect({ store, reader, onProgress, signal }: Deps, listId: string, file: AsyncIterable<Buffer>) {
+async function collectRows({ store, reader, onProgress, signal }: Deps, listId: string, file: AsyncIterable<Buffer>) {
   const counts = { collected: 0, broken: 0, bytes: 0, brokenLines: [] as BrokenLine[] }
   const rows = newHashRows()
   const lines = newLineSplitter()
@@ -176,15 +176,15 @@ export function makeSignatureHashes(deps: {
 }
 
 /** ClamAV adds this to the names of signatures that are not its own. */
-const suffix = '.UNOFFICIAL'
+const unofficialSuffix = '.UNOFFICIAL'
 
 /** Reads lines of ClamAV's hash signatures: `hash:size:name`. Lines with other hashes are no rows. */
 export const signatureReader: HashReader = {
   readLine(line): HashLine {
     const [hash = '', , text] = line.trim().split(':')
-    if (!/^[0-9a-f]{64}$/i.test(hash)) return undefined
+    if (!isSha256Text(hash)) return undefined
     const name = toName(text)
-    return { sha256: hash, name: name === null ? null : `${name}${suffix}` }
+    return { sha256: hash, name: name === null ? null : `${name}${unofficialSuffix}` }
   },
-  findForm: () => ({ separator: ':'.charCodeAt(0), hash: 0, name: 2, suffix }),
+  findForm: () => ({ separator: ':'.charCodeAt(0), hash: 0, name: 2, suffix: unofficialSuffix }),
 }

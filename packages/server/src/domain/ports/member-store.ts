@@ -173,18 +173,18 @@ export type AttemptStore = {
 /** The roles that the role mapping gives to a person. */
 export type MappedRoles = { isOperator: boolean; accounts: { accountId: string; role: AccountRole }[] }
 
-type Key = { issuer: string; subject: string }
+type IdentityKey = Pick<Identity, 'issuer' | 'subject'>
 
 /** Single sign-ons that were begun, and the members that belong to persons at an issuer. */
 export type SsoStore = {
   addAttempt(attempt: { digest: string; sessionId: string | null; lifetimeMs: number }): Promise<void>
   /** Removes the attempt, so that it can be finished once. Undefined when it is unknown, used or too old. */
   takeAttempt(digest: string): Promise<{ sessionId: string | null } | undefined>
-  findMember(key: Key): Promise<Member | undefined>
+  findMember(key: IdentityKey): Promise<Member | undefined>
   /** Returns false when the email address is in use. */
   createMember(member: NewMember): Promise<boolean>
   /** Returns false when the person at the issuer belongs to another member, or the member to another person. */
-  link(key: Key, memberId: string): Promise<boolean>
+  link(key: IdentityKey, memberId: string): Promise<boolean>
   /** Removes the link and the roles that came with it. */
   unlink(memberId: string): Promise<Removal>
   /**

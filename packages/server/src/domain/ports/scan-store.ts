@@ -83,31 +83,28 @@ export type NodeActivity = {
   deliveries: { delivered: number; failed: number }
 }
 
-/** State at the end of the period. The queue is that of the whole installation. */
-export type NodeSample = { memoryBytes: number; queue: { waiting: number; oldestSeconds: number } }
+type QueueState = { waiting: number; oldestSeconds: number }
 
-/** The hour by minute, or the day by quarter of an hour. The last step is the current one. */
+/** State of a process at the end of the period. The queue is that of the whole installation. */
+export type NodeSample = { memoryBytes: number; queue: QueueState }
+
+/** The steps of a chart: the hour by minute, or the day by quarter of an hour. The last step is the current one. */
 export type ActivitySpan = { steps: number; stepSeconds: number }
 
-type Step = {
-  at: Date
-  scans: Record<ScanKind, VerdictCounts>
-  latency: number[]
-  deliveries: { delivered: number; failed: number }
-}
+type ActivityStep = { at: Date } & Pick<NodeActivity, 'scans' | 'latency' | 'deliveries'>
 
 /** All nodes together. The queue and the memory are the highest of the step; null when no node recorded any. */
-export type ServiceStep = Step & {
+export type ServiceStep = ActivityStep & {
   engineMs: Record<ScanKind, number>
   memoryBytes: number | null
-  queue: { waiting: number; oldestSeconds: number } | null
+  queue: QueueState | null
 }
 
 /**
  * The latency of an account is the time from the request or submit to the verdict. The queue is that at the end of the
  * step: background scans without a verdict, and the age of the oldest.
  */
-export type AccountStep = Step & { queue: { waiting: number; oldestSeconds: number } }
+export type AccountStep = ActivityStep & { queue: QueueState }
 
 export type ActivityStore = {
   /** Adds to the minute that was `agoMs` ago, by the clock of the database. */
@@ -116,6 +113,6 @@ export type ActivityStore = {
   listServiceSteps(span: ActivitySpan): Promise<ServiceStep[]>
   listAccountSteps(accountId: string, span: ActivitySpan): Promise<AccountStep[]>
   /** Background scans of an account that wait for a worker; at most `most` are counted. */
-  countJobsOf(accountId: string, most: number): Promise<{ waiting: number; oldestSeconds: number }>
+  countJobsOf(accountId: string, most: number): Promise<QueueState>
   deleteOld(days: number): Promise<number>
 }

@@ -27,6 +27,8 @@ export type ShownCredential = {
   createdBy: string
 }
 
+type NewCredential = { id: string; target: DownloadTarget; values: CredentialValues; createdBy: string }
+
 export type DownloadCredentialStore = {
   /** Lists the credentials whose target is valid. */
   list(accountId: string): Promise<DownloadCredential[]>
@@ -48,8 +50,6 @@ export type DownloadCredentialStore = {
   /** Returns the target of the removed credential as it was stored; undefined when the account has no such one. */
   remove(accountId: string, id: string): Promise<string | undefined>
 }
-
-type NewCredential = { id: string; target: DownloadTarget; values: CredentialValues; createdBy: string }
 
 /** A key that signs receipts, or has signed some. */
 export type ReceiptKey = {

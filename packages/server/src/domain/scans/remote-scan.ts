@@ -18,7 +18,7 @@ import type { FinalResult, ScanOptions } from './scan.ts'
 import type { Scanner } from './scanner.ts'
 import type { ResultWaiters } from './scanning.ts'
 
-type Deps = {
+type ClientDeps = {
   remoteScans: RemoteScanStore
   contents: JobContents
   /** The kinds of scan that this installation has engines for. */
@@ -36,9 +36,7 @@ type RemoteRequest = { id: string; source: JobSource; options: RemoteScanOptions
 const scanMs = 60_000
 /** Bytes for which a scan gets one more millisecond: slower than the slowest content. */
 const bytesPerMs = 1000
-/**
- * How much longer than its caller waits a row stays, so that the sweeper finds only rows that this node left behind.
- */
+/** How much longer the row lives than its caller waits, so that the sweeper finds only rows that a node left behind. */
 const graceMs = 10_000
 const maxWaiting = 1000
 /** How often to read the state of a remote scan, in case a notification is lost. */
@@ -46,10 +44,8 @@ const pollMs = 500
 /** How often to read the state while no notification can arrive. */
 const pollMsWithoutNotifications = 40
 
-/**
- * The scanner of a node without engines: a worker of another node runs each scan, and this node waits for its result.
- */
-export function makeRemoteScanClient(deps: Deps): Scanner & { countWaiting(): number } {
+/** The scanner of a node without engines: a worker of another node runs each scan, and this node waits for its result. */
+export function makeRemoteScanClient(deps: ClientDeps): Scanner & { countWaiting(): number } {
   const { claimTimeoutMs = 5000 } = deps
   let waiting = 0
 
@@ -174,17 +170,17 @@ function isFinalResult(result: unknown): result is FinalResult & { status: 'clea
   const { status, signals, metadata, contentLength, contentType } = result as Record<string, unknown>
   return (
     (status === 'clean' || status === 'threat' || status === 'error') &&
-    (signals === null || (Array.isArray(signals) && signals.every(isText))) &&
-    (metadata === null || (typeof metadata === 'object' && Object.values(metadata as object).every(isText))) &&
+    (signals === null || (Array.isArray(signals) && signals.every(isString))) &&
+    (metadata === null || (typeof metadata === 'object' && Object.values(metadata as object).every(isString))) &&
     Number.isSafeInteger(contentLength) &&
     (contentLength as number) >= 0 &&
-    isText(contentType)
+    isString(contentType)
   )
 }
 
-const isText = (value: unknown): value is string => typeof value === 'string'
+const isString = (value: unknown): value is string => typeof value === 'string'
 
-type RunDeps = {
+type RunRemoteScanDeps = {
   remoteScans: RemoteScanStore
   contents: JobContents
   scanner: Scanner
@@ -193,7 +189,7 @@ type RunDeps = {
 }
 
 /** Runs a scan for another node. A failure is reported at once: its caller can try again sooner than this worker. */
-export function makeRunRemoteScan(deps: RunDeps) {
+export function makeRunRemoteScan(deps: RunRemoteScanDeps) {
   /** `signal` is aborted when this process stops or loses the lease. */
   return async (remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void> => {
     let completion: RemoteScanCompletion

@@ -161,7 +161,7 @@ function toListedMetadata({ metadata, status }: Verdict, { reason, matches }: Li
   return { ...listed, listed_signals: JSON.stringify([...new Set(entries.map(({ value }) => value))]) }
 }
 
-/** A copy of the lists in memory, read again every `everyMs` and by `refresh` after a change on this node. */
+/** Keeps the allow and block lists in memory, read again every `everyMs` and by `refresh` after a change on this node. */
 export async function openLists(deps: {
   store: ListStore
   /** The clock of the database, by which entries expire. */

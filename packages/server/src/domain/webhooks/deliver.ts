@@ -153,25 +153,28 @@ export const defaultRetryMs: readonly number[] = [
   10 * hour,
 ]
 
-const jitter = 0.2
+const pauseJitter = 0.2
 const minPauseAfter429Ms = minute
 const tooManyRequestsStatus = 429
 const goneStatus = 410
 
 /** The parts of a response that decide about a retry. The status is null when there was no response. */
-type Answer = { status: number | null; retryAfter: string | undefined }
+type RetryAnswer = { status: number | null; retryAfter: string | undefined }
 
 type FinishedAttempt = {
   /** Attempts before this one. */
   attempts: number
-  answer: Answer
+  answer: RetryAnswer
   /** The time, which a date in Retry-After is compared with. */
   now: Date
   /** A random number from 0 to 1, for the jitter. */
   random: number
 }
 
-/** Decides whether to try again, and after which pause. A redirect is a failure: the account did not name the other address. */
+/**
+ * Decides whether to try again, and after which pause. A redirect is a failure: the account did not name the other
+ * address.
+ */
 export function decideNextState(
   retryMs: readonly number[],
   { attempts, answer, now, random }: FinishedAttempt,
@@ -181,7 +184,7 @@ export function decideNextState(
   const stepMs = retryMs[attempts]
   if (stepMs === undefined) return { state: 'dead' }
   const pauseMs = Math.max(
-    stepMs * (1 - jitter + 2 * jitter * random),
+    stepMs * (1 - pauseJitter + 2 * pauseJitter * random),
     Math.min(findRetryAfterMs(answer.retryAfter, now) ?? 0, 2 * stepMs),
     answer.status === tooManyRequestsStatus ? minPauseAfter429Ms : 0,
   )

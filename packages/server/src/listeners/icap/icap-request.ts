@@ -1,4 +1,4 @@
-import { MIMEType } from 'node:util'
+import { parseMediaType } from '../../domain/content/multipart.ts'
 import {
   type Encapsulated,
   findOne,
@@ -102,18 +102,10 @@ export function readMessage({ method }: IcapRequest, headers: Encapsulated, maxB
 function findBoundary(head: string): string | undefined {
   for (const text of listLines(head, 'content-type')) {
     const [, type] = /^\s*(multipart\/form-data\s*;.*)$/i.exec(text) ?? []
-    const boundary = type === undefined ? undefined : findMediaType(type)?.params.get('boundary')
+    const boundary = type === undefined ? undefined : parseMediaType(type)?.params.get('boundary')
     if (boundary) return boundary
   }
   return undefined
-}
-
-function findMediaType(text: string): MIMEType | undefined {
-  try {
-    return new MIMEType(text)
-  } catch {
-    return undefined
-  }
 }
 
 function findObstacle(head: string, { isForm, maxBytes }: { isForm: boolean; maxBytes: number }): Message['obstacle'] {

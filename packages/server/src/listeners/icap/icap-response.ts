@@ -13,7 +13,7 @@ import {
 import type { IcapRequest } from './icap-request.ts'
 import type { Decision } from './message-scan.ts'
 
-const reasons = {
+const reasonPhrases = {
   100: 'Continue',
   200: 'OK',
   204: 'No Content',
@@ -26,7 +26,7 @@ const reasons = {
   505: 'ICAP Version Not Supported',
 } as const
 
-type IcapStatus = keyof typeof reasons
+type IcapStatus = keyof typeof reasonPhrases
 export type IcapHeaders = Record<string, string | undefined>
 
 /**
@@ -36,7 +36,7 @@ export type IcapHeaders = Record<string, string | undefined>
 export function toIcapHead(status: IcapStatus, headers: IcapHeaders, encapsulated: string | undefined): string {
   const all = { ...headers, Encapsulated: encapsulated }
   const lines = Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}`]))
-  return [`ICAP/1.0 ${status} ${reasons[status]}`, ...lines, '', ''].join('\r\n')
+  return [`ICAP/1.0 ${status} ${reasonPhrases[status]}`, ...lines, '', ''].join('\r\n')
 }
 
 const nullBody = 'null-body=0'
@@ -162,7 +162,7 @@ const blockTexts = {
   },
 }
 
-const style =
+const pageStyle =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem;color:#222}' +
   'h1{font-size:1.4rem}dt{color:#666}dd{margin:0 0 .8rem;font-family:ui-monospace,monospace;overflow-wrap:anywhere}'
 
@@ -176,7 +176,7 @@ export function toBlockPage(verdict: NotClean, reference: string): { head: Buffe
   const body = Buffer.from(
     [
       '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-      `<title>${title}</title><style>${style}</style></head><body><h1>${title}</h1><p>${text}</p>`,
+      `<title>${title}</title><style>${pageStyle}</style></head><body><h1>${title}</h1><p>${text}</p>`,
       `<dl><dt>${label}</dt><dd>${escapeHtml(name)}</dd>`,
       `<dt>Reference</dt><dd>${escapeHtml(reference)}</dd></dl></body></html>\n`,
     ].join(''),
