@@ -104,7 +104,9 @@ test('docs/architecture.md lists the folders that exist', () => {
 })
 
 test('CONTRIBUTING.md lists the folders of the tests of the server and over HTTP', () => {
-  const folders = ['packages/server/test/', 'acceptance/'].flatMap((path) => listFoldersIn(path, ['node_modules', 'support']))
+  const folders = ['packages/server/test/', 'acceptance/'].flatMap((path) =>
+    listFoldersIn(path, ['node_modules', 'support']),
+  )
   const document = readText('CONTRIBUTING.md')
   assert.deepEqual(
     folders.filter((folder) => !document.includes(`\`${folder.slice(0, -1)}\``)),
