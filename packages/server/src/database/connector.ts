@@ -135,13 +135,7 @@ type PrimaryClient = pg.Client & { serverId: string | undefined }
 type ClientClass = new (options?: ClientOptions) => PrimaryClient
 
 /** Makes the class of clients, as pools want one. */
-function makeClientClass({
-  choose,
-  forget,
-  toOptions,
-  clients,
-  isShared,
-}: {
+function makeClientClass(deps: {
   /** Returns the server to connect to. */
   choose(): Promise<PostgresHost>
   /** Called when this server turns out to be no primary. */
@@ -151,6 +145,8 @@ function makeClientClass({
   clients: Set<PrimaryClient>
   isShared: boolean
 }): ClientClass {
+  const { choose, forget, toOptions, clients, isShared } = deps
+
   class Client extends pg.Client {
     serverId: string | undefined
 

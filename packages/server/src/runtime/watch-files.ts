@@ -7,17 +7,14 @@ const certificatePollMs = 2000
  * Applies a renewed certificate to new connections without a restart. Files are polled, because renewals often replace a
  * symbolic link or a directory. After a certificate that cannot be used, the server continues with the previous one.
  */
-export function watchCertificate({
-  files,
-  apply,
-  log,
-}: {
+export function watchCertificate(deps: {
   /** The files whose changes count. */
   files: readonly string[]
   /** Reads the files and makes the server use them. Throws when they cannot be used. */
   apply(): void
   log: Logger
 }) {
+  const { files, apply, log } = deps
   const reload = () => {
     try {
       apply()

@@ -70,7 +70,7 @@ export async function openSweeper(deps: {
   }
 }
 
-/** Runs `work` at an interval, and by `run`. Nothing begins while it runs; the next run waits for the next interval. */
+/** Runs `work`, which does not throw, at an interval and whenever `run` is called. A call during a run joins that run. */
 function repeat(work: () => Promise<void>, everyMs: number) {
   let running: Promise<void> | undefined
   const run = () => {
