@@ -115,7 +115,10 @@ const asyncHashBytes = 128 * 1024
 
 /** Content that is never written to a disk. `onRelease` is called when its memory may be used again. */
 export async function newMemoryContent(bytes: Buffer, onRelease: () => void): Promise<Content> {
-  const sha256 = bytes.length < asyncHashBytes ? hash('sha256', bytes) : await digest('SHA-256', bytes)
+  const sha256 =
+    bytes.length < asyncHashBytes
+      ? hash('sha256', bytes)
+      : Buffer.from(await subtle.digest('SHA-256', bytes as Uint8Array<ArrayBuffer>)).toString('hex')
   return new MemoryContent(bytes, sha256, onRelease)
 }
 
@@ -200,10 +203,6 @@ export function newBlockContent(
     },
   }
   return content
-}
-
-async function digest(name: string, bytes: Buffer): Promise<string> {
-  return Buffer.from(await subtle.digest(name, bytes as Uint8Array<ArrayBuffer>)).toString('hex')
 }
 
 /** Bytes at the beginning of content that are compared. */

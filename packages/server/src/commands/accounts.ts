@@ -178,7 +178,7 @@ async function updateAccount({ accounts }: Stores, audit: CommandAudit, id: stri
   return account
 }
 
-export function printAccount(command: Command, found: Account | undefined, id: string) {
+function printAccount(command: Command, found: Account | undefined, id: string) {
   const account = requireFound(found, `account ${id}`)
   const { period } = account.balance
   const card = {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { restoreBackup } from '../compose/backup/restore-backup.ts'
-import { type Manifest, masterKeyFile, readManifest, writeBackup } from '../compose/backup/write-backup.ts'
+import { hasMasterKey, type Manifest, readManifest, writeBackup } from '../compose/backup/write-backup.ts'
 import { loadConfig } from '../config/load-config.ts'
 import { makeLogger } from '../runtime/logger.ts'
 import { makeCommandAudit, newCommand, newInterruptSignal, print } from './terminal.ts'
@@ -51,19 +51,19 @@ function load() {
 }
 
 /** Tells what a restore needs beside the backup. */
-const toKeyNotice = ({ files, masterKeyId }: Manifest) =>
-  files[masterKeyFile] === undefined
-    ? `To restore it, you need the master key ${masterKeyId}, which is not part of it.`
-    : 'It contains the master key, which opens the secrets in it: keep it safe.'
+const toKeyNotice = (manifest: Manifest) =>
+  hasMasterKey(manifest)
+    ? 'It contains the master key, which opens the secrets in it: keep it safe.'
+    : `To restore it, you need the master key ${manifest.masterKeyId}, which is not part of it.`
 
-const toJson = (directory: string, { createdAt, assay, tables, files, masterKeyId }: Manifest) => ({
+const toJson = (directory: string, manifest: Manifest) => ({
   directory,
-  master_key: masterKeyId,
-  contains_master_key: files[masterKeyFile] !== undefined,
-  created_at: createdAt,
-  version: assay,
-  rows: Object.fromEntries(tables.map(({ name, rows }) => [name, rows])),
-  files: Object.keys(files).length,
+  master_key: manifest.masterKeyId,
+  contains_master_key: hasMasterKey(manifest),
+  created_at: manifest.createdAt,
+  version: manifest.assay,
+  rows: Object.fromEntries(manifest.tables.map(({ name, rows }) => [name, rows])),
+  files: Object.keys(manifest.files).length,
 })
 
 const toText = ({ createdAt, assay, tables }: Manifest) => {

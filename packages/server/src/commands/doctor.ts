@@ -255,13 +255,13 @@ async function waitUntilServing(url: string, withinMs: number): Promise<Readines
 type Readiness = { status: 'ready' | 'degraded' | 'unavailable'; reasons: string[] }
 
 /** The URL of the service with these settings, for requests from its own machine. */
-export function toLocalUrl({ host, port, tlsCert }: Pick<Config, 'host' | 'port' | 'tlsCert'>): string {
+function toLocalUrl({ host, port, tlsCert }: Pick<Config, 'host' | 'port' | 'tlsCert'>): string {
   const address = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host
   return `${tlsCert === undefined ? 'http' : 'https'}://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
 /** Requests `/readyz`; throws when the service does not answer. */
-export async function fetchReadiness(url: string): Promise<Readiness> {
+async function fetchReadiness(url: string): Promise<Readiness> {
   const get = url.startsWith('https:') ? getSecure : getPlain
   // The certificate names the host that clients use, not this address.
   const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(5000) }

@@ -40,13 +40,14 @@ type Deps = {
 /** Opens the work that no request waits for: background scans, webhook deliveries and cleanup. */
 export async function openBackground(config: Config, deps: Deps) {
   const { storage, scanning, countDrainMs, metrics, log, closers } = deps
+  const { isOutage } = storage.database.watch
   const workers = openWorkers(config, deps)
   closers.add(() => workers.close(countDrainMs()))
   observeQueues(metrics, { jobs: workers.jobs, deliveries: storage.deliveries })
   const sweeper = await openSweeper({
-    cleanupTasks: listCleanupTasks(config, { storage, remoteScans: scanning.remoteScans.remoteScans, workers }),
+    cleanupTasks: listCleanupTasks(config, deps, workers),
     log,
-    isOutage: storage.database.watch.isOutage,
+    isOutage,
   })
   closers.add(sweeper.close)
   const recorder = await openActivityRecorder({
@@ -56,7 +57,7 @@ export async function openBackground(config: Config, deps: Deps) {
     readTotals: async () => readActivityTotals(await metrics.collect()),
     readQueue: workers.jobs.countJobs,
     log,
-    isOutage: storage.database.watch.isOutage,
+    isOutage,
   })
   closers.add(recorder.close)
   const sendAlert = makeSendAlert({
@@ -67,7 +68,6 @@ export async function openBackground(config: Config, deps: Deps) {
     region: config.region,
   })
   // Nodes of every role send alerts, because those without engines must tell that no worker is left.
-  const { isOutage } = storage.database.watch
   const alertWorker = openAlertWorker({ store: storage.alerts, send: sendAlert, log, isOutage })
   closers.add(alertWorker.close)
   const sourceUpdates = openSourceUpdates(config, { storage, scanning, metrics, log })
@@ -183,12 +183,6 @@ const toOutcome = ({ state }: NextDeliveryState) =>
 
 export type BackgroundParts = Awaited<ReturnType<typeof openBackground>>
 
-type CleanupDeps = {
-  storage: StorageParts
-  remoteScans: RemoteScanStore
-  workers: { jobs: JobStore; giveUpAbandoned(ageMs: number): Promise<number> }
-}
-
 const dayMs = 86_400_000
 /** Content is stored before its job is recorded, so younger content may belong to a submit that still runs. */
 const orphanMs = 15 * 60_000
@@ -203,7 +197,12 @@ const rejectedRequestDays = 40
  * Lists what the sweeper does every minute: deleting what has expired or lost its owner, and preparing partitions. Ages
  * are lengths: the database, or the storage of the content, says what is that old.
  */
-function listCleanupTasks({ resultDays }: Config, { storage, remoteScans, workers }: CleanupDeps): CleanupTask[] {
+function listCleanupTasks(
+  { resultDays }: Config,
+  { storage, scanning }: Deps,
+  workers: ReturnType<typeof openWorkers>,
+): CleanupTask[] {
+  const { remoteScans } = scanning.remoteScans
   const { database, contents, jobContents, auth, scans, deliveries, idempotency, nodes, openBalances } = storage
   const lists = makeListStore(database)
   const rejectedRequests = makeRejectedRequestStore(database)

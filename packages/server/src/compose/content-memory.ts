@@ -1,6 +1,13 @@
 import { availableParallelism, totalmem } from 'node:os'
+import { join, resolve } from 'node:path'
 import { maxContentBytes } from '@assay/contract'
+import { openContentStore } from '../blobs/content-store.ts'
+import { openDiskSpace } from '../blobs/disk-space.ts'
+import { makeMemoryBudget, makeRecentHeads } from '../blobs/memory-content.ts'
 import type { Config } from '../config/load-config.ts'
+import type { Closers } from '../runtime/closers.ts'
+import { makeDigestThreads } from '../runtime/digest-threads.ts'
+import type { Metrics } from '../runtime/metrics.ts'
 import { countHttpProcesses } from './connections.ts'
 
 const megabyte = 1024 * 1024
@@ -32,3 +39,23 @@ export const findPictureMemory = (config: Pick<Config, 'nsfwProcesses'>): number
 /** Counts the image processes: set by the operator, or one for each core. */
 export const countImageProcesses = ({ nsfwProcesses }: Pick<Config, 'nsfwProcesses'>): number =>
   nsfwProcesses ?? availableParallelism()
+
+/** Opens the store of content that is being scanned, and returns it with the limits that other stores share. */
+export async function openContents(
+  config: Pick<Config, 'dataDir' | 'diskReserve'>,
+  limits: { memoryBytes: number; pictureBytes: number; recentHeads: number },
+  { metrics, closers }: { metrics: Metrics; closers: Closers },
+) {
+  const dataDir = resolve(config.dataDir)
+  const memory = makeMemoryBudget({ maxBytes: limits.memoryBytes })
+  const pictureMemory = makeMemoryBudget({ maxBytes: limits.pictureBytes, within: memory })
+  metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
+  const threads = makeDigestThreads()
+  closers.add(threads.close)
+  const disk = await openDiskSpace({ dir: dataDir, reserveBytes: config.diskReserve * megabyte })
+  const recentHeads = makeRecentHeads({ entries: limits.recentHeads })
+  const dir = join(dataDir, 'content')
+  const contents = openContentStore({ dir, memory, pictureMemory, disk, threads, recentHeads })
+  closers.add(contents.close)
+  return { contents, memory, disk, threads }
+}

@@ -47,7 +47,7 @@ export async function evaluateModels(config: Config, options: Options): Promise<
 
 const extensions = /\.(jpe?g|png|gif|webp)$/i
 /** The largest picture of the interface. */
-const maxBytes = 16 * 1024 * 1024
+const maxPictureBytes = 16 * 1024 * 1024
 
 type Picture = { path: string; name: string; label: Label }
 
@@ -125,7 +125,7 @@ const maxAtOnce = 32
 type Engine = Awaited<ReturnType<typeof openWithModels>>
 
 async function scorePicture(engine: Engine, path: string, signal: AbortSignal): Promise<number | undefined> {
-  if ((await stat(path)).size > maxBytes) return undefined
+  if ((await stat(path)).size > maxPictureBytes) return undefined
   const content = await newMemoryContent(await readFile(path), () => {})
   const report = await engine.classify(content, { signal })
   // A picture of which a part was not scanned has no score: the highest may be in that part.
@@ -205,7 +205,7 @@ function evaluateModel(model: string, pictures: Scored[], threshold: number, rat
 }
 
 /** Manifests take thresholds from 0.01 to 0.99. */
-const range = { least: 0.01, most: 0.99 }
+const thresholdRange = { least: 0.01, most: 0.99 }
 const steps = 10_000
 
 /** `scores` are those of clean pictures, the highest first. */
@@ -213,6 +213,6 @@ function findThreshold(scores: number[], rate: number): number | undefined {
   if (scores.length === 0) return undefined
   // The highest score that must stay below the threshold.
   const highest = scores[Math.floor(rate * scores.length)] ?? 0
-  const threshold = Math.max(range.least, (Math.floor(highest * steps) + 1) / steps)
-  return threshold > range.most ? undefined : threshold
+  const threshold = Math.max(thresholdRange.least, (Math.floor(highest * steps) + 1) / steps)
+  return threshold > thresholdRange.most ? undefined : threshold
 }

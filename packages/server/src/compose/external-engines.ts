@@ -173,11 +173,9 @@ export function observeExternal(metrics: Metrics, { engines, countDisagreements 
   metrics.total('assay_engine_disagreements_total', help, countDisagreements)
 }
 
-type Described = { name: string; state: EngineState | undefined; external?: ExternalStatus | undefined }
-
 /** The part of the status page about engines outside of Assay. */
 export function toExternalStatus(
-  engines: Described[],
+  engines: { name: string; state: EngineState | undefined; external?: ExternalStatus | undefined }[],
   external: ExternalEngines | undefined,
 ): Pick<Status, 'external_engines' | 'disagreements'> {
   const toNames = (found: { name: string }[]) => found.map(({ name }) => name).join(', ')

@@ -206,9 +206,8 @@ const toTlsText = ({ tls }: ListenerDefinition) =>
   tls === undefined ? ('off' as const) : tls.requiresCertificate ? ('client certificates' as const) : ('on' as const)
 
 async function describe(definition: ListenerDefinition, listener: Listener, { gate, accounts }: Deps) {
-  const { name, kind, address, maxConnections, apiKey } = definition
-  const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
-  const account = answer.outcome === 'unknown-key' ? undefined : await accounts.findAccount(answer.caller.accountId)
+  const { name, kind, address, maxConnections } = definition
+  const account = await findAccount(await admitKey(gate, definition), accounts)
   return {
     name,
     kind,
@@ -219,16 +218,6 @@ async function describe(definition: ListenerDefinition, listener: Listener, { ga
     max_connections: maxConnections,
     rejected: listener.countRejected(),
   }
-}
-
-/** Warns about a key that is not valid or may not scan; refuses a test key, with which every file would be clean. */
-async function checkKey(definition: ListenerDefinition, { gate, isTest, log }: Deps) {
-  const { name, kind, apiKey } = definition
-  const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
-  const fault = findKeyFault(definition, answer, isTest)
-  if (fault === testKeyFault)
-    throw new OperatorMistake(`The API key of the listener ${name} ${fault}. Set another key.`)
-  if (fault !== undefined) log.warn({ protocol: kind, listener: name }, `the API key of this listener ${fault}`)
 }
 
 /** The ICAP ISTag: at most 32 characters, in quotes. Proxies drop cached verdicts when it changes. */
@@ -244,7 +233,7 @@ function toTag(malware: Malware | undefined): string {
 
 /** Describes a listener for `doctor`: its address and account, or why its scans would be refused. */
 export async function checkListener(definition: ListenerDefinition, { database, accounts }: Stores) {
-  const { kind, origin, address, apiKey } = definition
+  const { kind, origin, address } = definition
   const { isUnavailable, reportError: onOutage } = database.watch
   const gate = makeAdmissionGate({
     pool: database.pool,
@@ -253,15 +242,31 @@ export async function checkListener(definition: ListenerDefinition, { database, 
     isUnavailable,
     onOutage,
   })
-  const answer = await gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
+  const answer = await admitKey(gate, definition)
   const fault = findKeyFault(definition, answer, await isTestInstallation(database))
   if (fault !== undefined) {
     const says = `${origin}: the API key ${fault}. Create one: npm run assay -- keys create --account ID --name NAME.`
     return { ok: false, says }
   }
-  const account = answer.outcome === 'unknown-key' ? undefined : await accounts.findAccount(answer.caller.accountId)
+  const account = await findAccount(answer, accounts)
   return { ok: true, says: `${kind} on ${toAddressText(address)} for the account ${account?.name ?? 'unknown'}` }
 }
+
+/** Warns about a key that is not valid or may not scan; refuses a test key, with which every file would be clean. */
+async function checkKey(definition: ListenerDefinition, { gate, isTest, log }: Deps) {
+  const { name, kind } = definition
+  const fault = findKeyFault(definition, await admitKey(gate, definition), isTest)
+  if (fault === testKeyFault)
+    throw new OperatorMistake(`The API key of the listener ${name} ${fault}. Set another key.`)
+  if (fault !== undefined) log.warn({ protocol: kind, listener: name }, `the API key of this listener ${fault}`)
+}
+
+/** Asks about the key of a listener, without counting a request. */
+const admitKey = (gate: AdmissionGate, { apiKey }: ListenerDefinition) =>
+  gate.admit({ keyDigest: toKeyDigest(apiKey), countsRequest: false })
+
+const findAccount = async (answer: AdmissionAnswer, accounts: Deps['accounts']) =>
+  answer.outcome === 'unknown-key' ? undefined : accounts.findAccount(answer.caller.accountId)
 
 export const testKeyFault = 'is a test key: every file would be called clean'
 

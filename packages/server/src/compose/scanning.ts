@@ -40,8 +40,7 @@ type Deps = { storage: StorageParts; isTest: boolean; metrics: Metrics; log: Log
 
 /** Opens everything that leads to a verdict: engines or remote scans, downloads, and the allow and block lists. */
 export async function openScanning(config: Config, { storage, isTest, metrics, log, closers }: Deps) {
-  const { database, accounts, contents, jobContents } = storage
-  const { signatures } = storage
+  const { database, accounts, contents, jobContents, signatures } = storage
   const { isOutage } = database.watch
   const hashLists = await openHashListsOf(storage, log)
   closers.add(hashLists.close)
@@ -117,9 +116,7 @@ const listRefreshMs = 3000
 
 async function openListsOf(database: Database, log: Logger) {
   const store = makeListStore(database)
-  const reportFailure = (error: unknown) => {
-    if (!database.watch.isOutage(error)) log.warn({ err: error }, 'cannot read the allow and block lists')
-  }
+  const reportFailure = makeReport(database, log, 'cannot read the allow and block lists')
   const opened = await openLists({ store, clock: database.clock, everyMs: listRefreshMs, reportFailure })
   return { store, reportFailure, ...opened }
 }
@@ -128,9 +125,7 @@ async function openListsOf(database: Database, log: Logger) {
 const hashListRefreshMs = 5000
 
 function openHashListsOf({ hashLists: store, database }: StorageParts, log: Logger) {
-  const reportFailure = (error: unknown) => {
-    if (!database.watch.isOutage(error)) log.warn({ err: error }, 'cannot read which hash lists there are')
-  }
+  const reportFailure = makeReport(database, log, 'cannot read which hash lists there are')
   return openHashLists({ store, everyMs: hashListRefreshMs, reportFailure })
 }
 
@@ -141,33 +136,40 @@ async function openDegradationOfWorkers(
   { whenDegraded }: Config,
   { storage, log, closers }: Pick<Deps, 'storage' | 'log' | 'closers'>,
 ): Promise<Degradation> {
-  const reportFailure = (error: unknown) => {
-    if (!storage.database.watch.isOutage(error)) log.warn({ err: error }, 'cannot read the state of the workers')
-  }
+  const reportFailure = makeReport(storage.database, log, 'cannot read the state of the workers')
   const { find, close } = await openSharedDegradation({ nodes: storage.nodes, everyMs: nodesRefreshMs, reportFailure })
   closers.add(close)
   return makeDegradation({ find, whenDegraded })
 }
+
+/** Logs failures of a refresh, except outages of the database, which its watch logs once for all parts. */
+const makeReport =
+  ({ watch }: Database, log: Logger, message: string) =>
+  (error: unknown) => {
+    if (!watch.isOutage(error)) log.warn({ err: error }, message)
+  }
 
 function listKinds({ nsfwProfile }: Config, isTest: boolean): ScanKind[] {
   if (isTest) return []
   return nsfwProfile === 'off' ? ['malware'] : ['malware', 'nsfw_image']
 }
 
-type RemoteScanDeps = {
-  database: Database
-  contents: JobContents
-  kinds: ScanKind[]
-  /** The kinds of scan that this process claims at the moment. */
-  listClaimedKinds(): ScanKind[]
-  log: Logger
-}
-
 /** As many as background jobs, which make room for remote scans. */
 const remoteScansPerCore = 64
 
 /** Opens what nodes share: notifications, and the remote scans that an API node asks a worker for. */
-export function openRemoteScans(config: Config, { database, contents, kinds, listClaimedKinds, log }: RemoteScanDeps) {
+export function openRemoteScans(
+  config: Config,
+  deps: {
+    database: Database
+    contents: JobContents
+    kinds: ScanKind[]
+    /** The kinds of scan that this process claims at the moment. */
+    listClaimedKinds(): ScanKind[]
+    log: Logger
+  },
+) {
+  const { database, contents, kinds, listClaimedKinds, log } = deps
   const isAlone = config.databaseUrl === undefined
   const notifications = openNotificationsOf(database, { isAlone, log })
   const resultWaiters = makeResultWaiters()

@@ -1,8 +1,6 @@
 import { join, resolve } from 'node:path'
-import { openContentStore } from '../blobs/content-store.ts'
 import { openDiskSpace } from '../blobs/disk-space.ts'
 import { makeDiskJobContents } from '../blobs/job-contents.ts'
-import { makeMemoryBudget, makeRecentHeads } from '../blobs/memory-content.ts'
 import { checkStore, openS3JobContents } from '../blobs/s3/s3-job-contents.ts'
 import type { Config } from '../config/load-config.ts'
 import { makeAdmissionGate, makeIdempotencyStore } from '../database/admission-gate.ts'
@@ -12,12 +10,11 @@ import { makeRecentCallers } from '../domain/accounts/admission.ts'
 import type { JobContents } from '../domain/ports/content-store.ts'
 import type { Check } from '../domain/readiness.ts'
 import type { Closers } from '../runtime/closers.ts'
-import { makeDigestThreads } from '../runtime/digest-threads.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { Metrics } from '../runtime/metrics.ts'
 import { toServiceActor } from '../runtime/process.ts'
 import type { CleanupTask } from '../workers/periodic-work.ts'
-import { divideContentMemory, findPictureMemory } from './content-memory.ts'
+import { divideContentMemory, findPictureMemory, openContents } from './content-memory.ts'
 import { newHomeCheck, observeDatabase, observeHome } from './monitoring.ts'
 import type { Stores } from './stores.ts'
 
@@ -81,26 +78,19 @@ async function openContentStorage(
 ) {
   const dataDir = resolve(config.dataDir)
   const { master, installationId } = await sealing.getKey()
-  const memory = makeMemoryBudget({ maxBytes: divideContentMemory(config).ofMain })
-  const pictureMemory = makeMemoryBudget({ maxBytes: findPictureMemory(config), within: memory })
-  const threads = makeDigestThreads()
-  closers.add(threads.close)
-  const reserveBytes = config.diskReserve * megabyte
-  const disk = await openDiskSpace({ dir: dataDir, reserveBytes })
-  const jobDisk = await openDiskSpace({ dir: dataDir, reserveBytes, budget: findJobBudget(config) })
-  metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
+  const limits = {
+    memoryBytes: divideContentMemory(config).ofMain,
+    pictureBytes: findPictureMemory(config),
+    recentHeads: config.verdictCache,
+  }
+  const { contents, memory, disk, threads } = await openContents(config, limits, { metrics, closers })
+  const jobDisk = await openDiskSpace({
+    dir: dataDir,
+    reserveBytes: config.diskReserve * megabyte,
+    budget: findJobBudget(config),
+  })
   metrics.gauge('assay_disk_free_bytes', 'Free bytes on the disk of the data directory.', disk.countFree)
 
-  const recentHeads = makeRecentHeads({ entries: config.verdictCache })
-  const contents = openContentStore({
-    dir: join(dataDir, 'content'),
-    memory,
-    pictureMemory,
-    disk,
-    threads,
-    recentHeads,
-  })
-  closers.add(contents.close)
   const bounds = { memory, disk: jobDisk, threads }
   if (config.blobs.at === 'disk') {
     const jobContents: JobContents = makeDiskJobContents({ dir: join(dataDir, 'jobs'), master, ...bounds })

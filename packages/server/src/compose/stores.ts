@@ -32,7 +32,7 @@ import { decideRevision, makeRevisionBody } from '../domain/knowledge/hash-lists
 import type { Sealer } from '../domain/ports/secret-store.ts'
 import { OperatorMistake } from '../domain/problem.ts'
 import { type Closers, newClosers } from '../runtime/closers.ts'
-import { explainFileError } from '../runtime/files.ts'
+import { explainFileError, FileLockUnavailable, takeFileLock } from '../runtime/files.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { makePasswordHashing } from '../runtime/password-hashing.ts'
 import { toCommandActor } from '../runtime/process.ts'
@@ -83,8 +83,6 @@ async function connect(config: Config, urls: Urls, { log, closers }: { log: Logg
 /** Makes this process the only service of its data directory, and returns the function that ends that. */
 async function lockDataDir(config: Config): Promise<() => void> {
   const dataDir = prepareDataDir(config.dataDir)
-  // Imported here, because most commands take no lock and start faster without it.
-  const { FileLockUnavailable, takeFileLock } = await import('../runtime/files.ts')
   try {
     const lock = takeFileLock(join(dataDir, 'service.lock'))
     if ('release' in lock) return lock.release

@@ -72,16 +72,6 @@ on conflict (single) do update set looked_at = now()
 where abs(extract(epoch from now() - alert_look.looked_at)) >= $1::float8 / 1000
 `
 
-type ClaimedRow = ChannelRow & {
-  messageId: string
-  token: string
-  attempts: number
-  state: 'firing' | 'resolved'
-  topic: AlertTopic
-  text: string
-  since: Date
-}
-
 /** Conditions do not depend on the address of a channel, so it stays sealed. */
 const listHeardChannels = `
 select id, account_id as "accountId", kind, '' as target, null as secret, topics, threats_per_hour as "threatsPerHour"
@@ -133,6 +123,16 @@ insert into alert_messages (channel_id, state, topic, text, since)
 select channel_id, 'resolved', topic, text, since from ended
 where told_at is not null and (node_name is null or exists (select from nodes where name = node_name))
 `
+
+type ClaimedRow = ChannelRow & {
+  messageId: string
+  token: string
+  attempts: number
+  state: 'firing' | 'resolved'
+  topic: AlertTopic
+  text: string
+  since: Date
+}
 
 /** The messages of a channel are sent in their order: the end of an alert after its beginning. */
 const claimMessages = `

@@ -5,9 +5,6 @@ import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { type PostgresHost, type PostgresTls, parsePostgresUrl } from '../runtime/postgres-url.ts'
 
-/** The timeline, as eight hex digits, of a server that is not recovering. */
-const readTimeline = `select left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as timeline`
-
 const examineTimeoutMs = 3000
 /** A peer that vanished without closing its connections is noticed 10 s later, plus ten probes of the kernel. */
 const keepAliveAfterMs = 10_000
@@ -125,14 +122,20 @@ const describeServer = `
 select extract(epoch from pg_postmaster_start_time())::text as "serverId",
   pg_is_in_recovery() as "isRecovering", current_setting('transaction_read_only') = 'on' as "isReadOnly"`
 
-export type DescribedServer = { serverId: string; isRecovering: boolean; isReadOnly: boolean }
+/** The timeline, as eight hex digits, of a server that is not recovering. */
+const readTimeline = `select left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as timeline`
+
+type DescribedServer = { serverId: string; isRecovering: boolean; isReadOnly: boolean }
 
 export type ClientOptions = Omit<pg.PoolConfig, 'Client'>
 
 /** A client of the primary; `serverId` is undefined until it is connected. */
-export type PrimaryClient = pg.Client & { serverId: string | undefined }
+type PrimaryClient = pg.Client & { serverId: string | undefined }
 
-type Deps = {
+type ClientClass = new (options?: ClientOptions) => PrimaryClient
+
+/** Makes the class of clients, as pools want one. */
+function makeClientClass(deps: {
   /** Returns the server to connect to. */
   choose(): Promise<PostgresHost>
   /** Called when this server turns out to be no primary. */
@@ -141,12 +144,9 @@ type Deps = {
   /** All clients that are connected or being connected. */
   clients: Set<PrimaryClient>
   isShared: boolean
-}
+}): ClientClass {
+  const { choose, forget, toOptions, clients, isShared } = deps
 
-type ClientClass = new (options?: ClientOptions) => PrimaryClient
-
-/** Makes the class of clients, as pools want one. */
-function makeClientClass({ choose, forget, toOptions, clients, isShared }: Deps): ClientClass {
   class Client extends pg.Client {
     serverId: string | undefined
 
@@ -218,12 +218,7 @@ function requireWritable(host: PostgresHost, described: DescribedServer | undefi
 }
 
 /** A server that accepts writes. A server that was promoted later has a higher timeline. */
-export type Primary = { timeline: string }
-
-/** SQLSTATE 57P03 (cannot connect now) makes this an outage in which nothing was sent, so nothing was committed. */
-class NoPrimary extends Error {
-  readonly code = '57P03'
-}
+type Primary = { timeline: string }
 
 /** How long the search waits for other servers after the first that accepts writes. */
 const graceMs = 1000
@@ -252,6 +247,11 @@ export async function findPrimary(
   const [newest] = found.toSorted((a, b) => (a.timeline < b.timeline ? 1 : -1))
   if (newest !== undefined) return newest.host
   throw new NoPrimary(`none of the ${hosts.length} servers is a primary that accepts writes (${faults.join('; ')})`)
+}
+
+/** SQLSTATE 57P03 (cannot connect now) makes this an outage in which nothing was sent, so nothing was committed. */
+class NoPrimary extends Error {
+  readonly code = '57P03'
 }
 
 const toName = ({ host, port }: PostgresHost) => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)

@@ -165,7 +165,7 @@ async function activate(client: Queryable, listId: string) {
     [listId],
   )
   if (list === undefined) throw new OperatorMistake(abandoned)
-  await noteChange(client, listId)
+  await noteChangedList(client, listId)
   return { list, replaced }
 }
 
@@ -175,12 +175,12 @@ async function removeActive(client: Queryable, origin: string, name: string): Pr
     `${setRemoved} where origin = $1 and name = $2 and state = 'active' returning ${columns}`,
     [origin, name],
   )
-  if (removed !== undefined) await noteChange(client, removed.id)
+  if (removed !== undefined) await noteChangedList(client, removed.id)
   return removed
 }
 
 /** Lets workers revise the results with the hashes of the list, and nodes read anew which lists there are. */
-async function noteChange(client: Queryable, listId: string) {
+async function noteChangedList(client: Queryable, listId: string) {
   await changeRows(client, 'insert into revision_work (list_ids) values (array[$1::bigint])', [listId])
   await sendInTransaction(client, 'hash-lists')
 }
@@ -233,7 +233,7 @@ export function makeListStore({ pool }: { pool: Pool }): ListStore {
           'delete from list_entries where id = $1 returning matches, value',
           [id],
         )
-        if (removed !== undefined) await noteChanges(client, [removed])
+        if (removed !== undefined) await noteChangedEntries(client, [removed])
         return removed !== undefined
       }),
     deleteExpired: () =>
@@ -242,7 +242,7 @@ export function makeListStore({ pool }: { pool: Pool }): ListStore {
           client,
           'delete from list_entries where expires_at < now() returning matches, value',
         )
-        if (expired.length > 0) await noteChanges(client, expired)
+        if (expired.length > 0) await noteChangedEntries(client, expired)
         return expired.length
       }),
   }
@@ -253,24 +253,22 @@ async function addEntry(client: Queryable, entry: NewListEntry): Promise<ListEnt
   const added = await findRow<{ createdAt: Date }>(
     client,
     `insert into list_entries (id, list, matches, value, reason, created_by, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, now(), $7)
-         on conflict (list, matches, value) do update set id = excluded.id, reason = excluded.reason,
-           created_by = excluded.created_by, created_at = excluded.created_at, expires_at = excluded.expires_at
-         returning created_at as "createdAt"`,
+     values ($1, $2, $3, $4, $5, $6, now(), $7)
+     on conflict (list, matches, value) do update set id = excluded.id, reason = excluded.reason,
+       created_by = excluded.created_by, created_at = excluded.created_at, expires_at = excluded.expires_at
+     returning created_at as "createdAt"`,
     [id, list, matches, value, reason, createdBy, expiresAt],
   )
   if (added === undefined) throw new Error(`Entry ${id} was not added`)
-  await noteChanges(client, [entry])
+  await noteChangedEntries(client, [entry])
   return { ...entry, ...added }
 }
 
 type ChangedEntry = Pick<ListEntry, 'matches' | 'value'>
 
 /** Lets workers revise the results with these hashes, and other nodes read the lists anew. */
-async function noteChanges(client: Queryable, changed: ChangedEntry[]) {
+async function noteChangedEntries(client: Queryable, changed: ChangedEntry[]) {
   const hashes = changed.filter(({ matches }) => matches === 'sha256').map(({ value }) => Buffer.from(value, 'hex'))
-  if (hashes.length > 0) {
-    await changeRows(client, 'insert into revision_work (hashes) values ($1)', [hashes])
-  }
+  if (hashes.length > 0) await changeRows(client, 'insert into revision_work (hashes) values ($1)', [hashes])
   await sendInTransaction(client, 'hash-lists')
 }

@@ -63,6 +63,10 @@ export const toTimeAgo = (ms: string) => `now() - ${ms}::float8 * interval '1 mi
  */
 export const hasBegun = (table: string) => `${table}.created_at < now() + interval '1 minute'`
 
+/** The pattern of `like` that finds a text anywhere, with its wildcards taken literally. */
+export const toPattern = (text: string | undefined): string | undefined =>
+  text === undefined ? undefined : `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
+
 type KeysetPage = {
   /** Columns of the order, the unique one last. */
   columns: [...string[], string]
@@ -72,10 +76,6 @@ type KeysetPage = {
   /** Parameter with the number of rows: `$2`. */
   limit: string
 }
-
-/** The pattern of `like` that finds a text anywhere, with its wildcards taken literally. */
-export const toPattern = (text: string | undefined): string | undefined =>
-  text === undefined ? undefined : `%${text.replaceAll(/[\\%_]/g, '\\$&')}%`
 
 /**
  * Keyset paging: `condition` keeps the rows that follow the cursor in the order of the page. The other columns of the
@@ -155,9 +155,41 @@ export async function inTransaction<Result>(
  */
 export async function atomically<Result>(pool: Pool, work: () => Promise<Result>): Promise<Result> {
   if (findUnit(pool) !== undefined) return work()
-  const { result, afterCommit } = await inTransaction(pool, (client) => runUnit(pool, client, work))
-  for (const callback of afterCommit) callback()
+  const callbacks: (() => void)[] = []
+  const result = await inTransaction(pool, async (client) => {
+    const unit: Unit = { pool, client, isOpen: true, afterCommit: callbacks }
+    try {
+      return await units.run(unit, work)
+    } finally {
+      unit.isOpen = false
+    }
+  })
+  for (const callback of callbacks) callback()
   return result
+}
+
+/** A transaction that the statements of all stores on its pool join while its work runs. */
+type Unit = {
+  pool: Pool
+  client: PoolClient
+  /** False from the commit on, so that work which outlives the unit gets a connection of its own. */
+  isOpen: boolean
+  afterCommit: (() => void)[]
+}
+
+const units = new AsyncLocalStorage<Unit>()
+
+/** The transaction in which the caller runs, if it uses this pool. */
+function findUnit(pool: unknown): { client: PoolClient } | undefined {
+  const unit = units.getStore()
+  return unit?.isOpen === true && unit.pool === pool ? unit : undefined
+}
+
+/** Runs `callback` when the changes of the caller can be seen by others: now, or after the commit of its unit. */
+export function afterCommit(callback: () => void) {
+  const unit = units.getStore()
+  if (unit?.isOpen === true) unit.afterCommit.push(callback)
+  else callback()
 }
 
 /** Runs a part of a transaction that may fail without ending all of it. */
@@ -249,39 +281,3 @@ const rollBack = (client: PoolClient): Promise<boolean> =>
     () => true,
     () => false,
   )
-
-type Unit = {
-  pool: Pool
-  client: PoolClient
-  /** False from the commit on, so that work which outlives the unit gets a connection of its own. */
-  isOpen: boolean
-  afterCommit: (() => void)[]
-}
-
-const units = new AsyncLocalStorage<Unit>()
-
-/** The transaction in which the caller runs, if it uses this pool. */
-function findUnit(pool: unknown): { client: PoolClient } | undefined {
-  const unit = units.getStore()
-  return unit?.isOpen === true && unit.pool === pool ? unit : undefined
-}
-
-/**
- * Runs `work` such that all statements on `pool` join the transaction of `client`, so that stores that know nothing of
- * each other change rows together or not at all. Returns the result, and the callbacks to run after the commit.
- */
-async function runUnit<Result>(pool: Pool, client: PoolClient, work: () => Promise<Result>) {
-  const unit: Unit = { pool, client, isOpen: true, afterCommit: [] }
-  try {
-    return { result: await units.run(unit, work), afterCommit: unit.afterCommit }
-  } finally {
-    unit.isOpen = false
-  }
-}
-
-/** Runs `callback` when the changes of the caller can be seen by others: now, or after the commit of its unit. */
-export function afterCommit(callback: () => void) {
-  const unit = units.getStore()
-  if (unit?.isOpen === true) unit.afterCommit.push(callback)
-  else callback()
-}

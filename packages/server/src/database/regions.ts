@@ -39,7 +39,7 @@ export async function publishAccounts(pool: Pool): Promise<void> {
 export const isPublished = async (db: Queryable): Promise<boolean> =>
   (await findRow(db, 'select from pg_publication where pubname = $1', [publication])) !== undefined
 
-export type Follower = { slot: string; active: boolean; behindBytes: number }
+type Follower = { slot: string; active: boolean; behindBytes: number }
 
 /** Satellite regions that follow this one. */
 export const listFollowers = (pool: Pool): Promise<Follower[]> =>
@@ -225,7 +225,7 @@ async function withHome<T>(url: string, work: (client: pg.Client) => Promise<T>)
 }
 
 /** Whether a region that follows another is connected with it, and when it last heard of it, by its own database. */
-export type HomeContact = { isCutOff: boolean; heardAt: Date }
+type HomeContact = { isCutOff: boolean; heardAt: Date }
 
 /**
  * Reads whether the home region is heard, and remembers when it was. While it is connected, PostgreSQL asks an idle home

@@ -18,6 +18,29 @@ import {
 } from './query.ts'
 import { lowestId, makeScanPartitions } from './scan-partitions.ts'
 
+export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
+  const partitions = makeScanPartitions({ pool })
+  return {
+    findScan: (accountId, kind, id) => findRow<Scan>(pool, findScan, [id, accountId, kind]),
+    async recordFailure(accountId, scan) {
+      await changeRows(pool, recordFailure, [accountId, JSON.stringify([toScanRecord(scan)])])
+    },
+    async countCompleted(withinMs) {
+      return (await findRow<{ count: number }>(pool, countCompleted, [withinMs]))?.count ?? 0
+    },
+    async deleteCompleted(resultDays) {
+      return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
+    },
+    createPartitions: (resultDays) => partitions.createAhead(resultDays),
+    foldLedger: (resultDays) => runInPieces(foldPieceSize, () => foldPiece(pool, resultDays)),
+  }
+}
+
+async function foldPiece(pool: Pool, resultDays: number): Promise<number> {
+  const fold = (client: Queryable) => findRow<{ folded: number }>(client, foldLedger, [resultDays])
+  return (await inTransaction(pool, fold, { lock: ledgerLock }))?.folded ?? 0
+}
+
 /** A new scan as statements read it: an array of these is one JSON parameter, with the types of `scanRecord`. */
 export const toScanRecord = (scan: NewScan) => ({
   id: scan.id,
@@ -59,85 +82,6 @@ const revisedScanFields = scanFields.replace(
     'revised_at', to_char(revision.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
     'revised_reason', revision.reason) end as metadata`,
 )
-
-/** The types of `toJobRecord`. Fields without a value are left out: the shorter the JSON, the faster it is read. */
-export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text,
-    url text, test_case text, hold_ms integer, callback_url text, callback_host text`
-
-export const toJobRecord = ({ source, callbackUrl, queue, holdMs }: NewJob, contents: SealedContents) => ({
-  ...contents.add(source),
-  is_job: true,
-  queue,
-  hold_ms: holdMs,
-  callback_url: callbackUrl ?? undefined,
-  callback_host: callbackUrl === null ? undefined : new URL(callbackUrl).host,
-})
-
-/**
- * The sealed contents, or keys of contents, of a batch of jobs or remote scans, one after the other in one parameter:
- * bytes in JSON would be twice as long. Each record says where its own bytes are.
- */
-export function newSealedContents() {
-  const parts: Buffer[] = []
-  let bytes = 0
-  return {
-    add(source: NewJob['source']) {
-      const sealed = source.at === 'row' ? source.sealed : source.at === 'storage' ? source.sealedKey : undefined
-      const columns = {
-        // PostgreSQL counts bytes from 1.
-        sealed_from: bytes + 1,
-        sealed_bytes: sealed?.length,
-        storage_key: source.at === 'storage' ? source.key : undefined,
-        url: source.at === 'url' ? source.url : undefined,
-        test_case: source.at === 'test' ? source.testCase : undefined,
-      }
-      if (sealed !== undefined) {
-        parts.push(sealed)
-        bytes += sealed.length
-      }
-      return columns
-    },
-    toParameter: () => Buffer.concat(parts),
-  }
-}
-
-type SealedContents = ReturnType<typeof newSealedContents>
-
-export type SourceRow = { sealed: Buffer | null; storageKey: string | null; url: string | null }
-
-/** The columns of a `SourceRow`. */
-export const sourceFields = 'sealed, storage_key as "storageKey", url'
-
-export function toSource({ sealed, storageKey, url }: SourceRow): JobSource {
-  if (sealed !== null) {
-    return storageKey === null ? { at: 'row', sealed } : { at: 'storage', key: storageKey, sealedKey: sealed }
-  }
-  if (url !== null) return { at: 'url', url }
-  throw new Error('A job or remote scan has no content')
-}
-
-export function makeScanStore({ pool }: { pool: Pool }): ScanStore {
-  const partitions = makeScanPartitions({ pool })
-  return {
-    findScan: (accountId, kind, id) => findRow<Scan>(pool, findScan, [id, accountId, kind]),
-    async recordFailure(accountId, scan) {
-      await changeRows(pool, recordFailure, [accountId, JSON.stringify([toScanRecord(scan)])])
-    },
-    async countCompleted(withinMs) {
-      return (await findRow<{ count: number }>(pool, countCompleted, [withinMs]))?.count ?? 0
-    },
-    async deleteCompleted(resultDays) {
-      return (await partitions.dropOld(resultDays)) + (await partitions.deleteOld(resultDays))
-    },
-    createPartitions: (resultDays) => partitions.createAhead(resultDays),
-    foldLedger: (resultDays) => runInPieces(foldPieceSize, () => foldPiece(pool, resultDays)),
-  }
-}
-
-async function foldPiece(pool: Pool, resultDays: number): Promise<number> {
-  const fold = (client: Queryable) => findRow<{ folded: number }>(client, foldLedger, [resultDays])
-  return (await inTransaction(pool, fold, { lock: ledgerLock }))?.folded ?? 0
-}
 
 const findScan = `
 -- name: find-scan
@@ -266,4 +210,60 @@ export function makeRejectedRequestStore({ pool }: { pool: Pool }): RejectedRequ
         days,
       ]),
   }
+}
+
+/** The types of `toJobRecord`. Fields without a value are left out: the shorter the JSON, the faster it is read. */
+export const jobRecord = `is_job boolean, queue text, sealed_from integer, sealed_bytes integer, storage_key text,
+    url text, test_case text, hold_ms integer, callback_url text, callback_host text`
+
+export const toJobRecord = ({ source, callbackUrl, queue, holdMs }: NewJob, contents: SealedContents) => ({
+  ...contents.add(source),
+  is_job: true,
+  queue,
+  hold_ms: holdMs,
+  callback_url: callbackUrl ?? undefined,
+  callback_host: callbackUrl === null ? undefined : new URL(callbackUrl).host,
+})
+
+/**
+ * The sealed contents, or keys of contents, of a batch of jobs or remote scans, one after the other in one parameter:
+ * bytes in JSON would be twice as long. Each record says where its own bytes are.
+ */
+export function newSealedContents() {
+  const parts: Buffer[] = []
+  let bytes = 0
+  return {
+    add(source: NewJob['source']) {
+      const sealed = source.at === 'row' ? source.sealed : source.at === 'storage' ? source.sealedKey : undefined
+      const columns = {
+        // PostgreSQL counts bytes from 1.
+        sealed_from: bytes + 1,
+        sealed_bytes: sealed?.length,
+        storage_key: source.at === 'storage' ? source.key : undefined,
+        url: source.at === 'url' ? source.url : undefined,
+        test_case: source.at === 'test' ? source.testCase : undefined,
+      }
+      if (sealed !== undefined) {
+        parts.push(sealed)
+        bytes += sealed.length
+      }
+      return columns
+    },
+    toParameter: () => Buffer.concat(parts),
+  }
+}
+
+type SealedContents = ReturnType<typeof newSealedContents>
+
+export type SourceRow = { sealed: Buffer | null; storageKey: string | null; url: string | null }
+
+/** The columns of a `SourceRow`. */
+export const sourceFields = 'sealed, storage_key as "storageKey", url'
+
+export function toSource({ sealed, storageKey, url }: SourceRow): JobSource {
+  if (sealed !== null) {
+    return storageKey === null ? { at: 'row', sealed } : { at: 'storage', key: storageKey, sealedKey: sealed }
+  }
+  if (url !== null) return { at: 'url', url }
+  throw new Error('A job or remote scan has no content')
 }

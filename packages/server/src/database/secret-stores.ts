@@ -18,7 +18,7 @@ import { newReceiptKey } from '../domain/receipts.ts'
 import { changeRows, findRow, inTransaction, listRows, type Queryable } from './query.ts'
 
 /** The master key that a database belongs to, and the id of the installation, which outlives the key. */
-export type RecordedKey = { id: string; installationId: string }
+type RecordedKey = { id: string; installationId: string }
 
 export const findRecordedKey = (db: Queryable): Promise<RecordedKey | undefined> =>
   findRow<RecordedKey>(db, 'select id, installation_id as "installationId" from master_key')
@@ -35,10 +35,10 @@ export async function recordMasterKey(db: Queryable, id: string): Promise<Record
 export function makeReceiptKeyStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): ReceiptKeyStore {
   return {
     async getSigningKey() {
-      const { id, sealed } = (await findCurrent(pool)) ?? (await createFirst())
+      const { id, sealed } = (await findSigningKey(pool)) ?? (await createFirst())
       return { id, privateKey: await sealer.open(sealed, receiptKeyOf(id)) }
     },
-    listKeys: () => listRows<ReceiptKey>(pool, listKeys),
+    listKeys: () => listRows<ReceiptKey>(pool, listReceiptKeys),
     rotateKey: () =>
       inTransaction(pool, async (client) => {
         // Rotations wait for each other, so that each finds the key of the one before.
@@ -52,7 +52,7 @@ export function makeReceiptKeyStore({ pool, sealer }: { pool: Pool; sealer: Seal
   /** Creates the first key, which one of several nodes does that need it at the same time. */
   async function createFirst() {
     await addKey(pool)
-    const current = await findCurrent(pool)
+    const current = await findSigningKey(pool)
     if (current === undefined) throw new Error('The key for receipts was not created')
     return current
   }
@@ -68,10 +68,10 @@ export function makeReceiptKeyStore({ pool, sealer }: { pool: Pool; sealer: Seal
 
 export const receiptKeyOf = (id: string): Binding => ['receipt_keys.sealed', id]
 
-const findCurrent = (db: Queryable) =>
+const findSigningKey = (db: Queryable) =>
   findRow<{ id: string; sealed: Buffer }>(db, 'select id, sealed from receipt_keys where sealed is not null')
 
-const listKeys = `
+const listReceiptKeys = `
 select id, public_key as "publicKey", created_at as "createdAt", sealed is not null as "isCurrent"
 from receipt_keys order by sealed is null, created_at desc, id
 `
@@ -140,13 +140,13 @@ export async function openWebhookSecrets(sealer: Sealer, accountId: string, { se
   return opened.map(String)
 }
 
-type Row = { id: string; target: string; region: string | null; createdAt: Date; createdBy: string }
-type Sealed = Pick<Row, 'target' | 'region'> & { sealed: Buffer }
+type CredentialRow = { id: string; target: string; region: string | null; createdAt: Date; createdBy: string }
+type SealedValues = Pick<CredentialRow, 'target' | 'region'> & { sealed: Buffer }
 
 export function makeDownloadCredentialStore({ pool, sealer }: { pool: Pool; sealer: Sealer }): DownloadCredentialStore {
   return {
     async list(accountId) {
-      const rows = await listRows<Pick<Row, 'id' | 'target' | 'region'>>(pool, listCredentials, [accountId])
+      const rows = await listRows<Pick<CredentialRow, 'id' | 'target' | 'region'>>(pool, listCredentials, [accountId])
       return rows.flatMap(({ id, target: text, region }) => {
         const target = readTarget(text, region)
         return typeof target === 'string' ? [] : [{ id, target }]
@@ -154,7 +154,7 @@ export function makeDownloadCredentialStore({ pool, sealer }: { pool: Pool; seal
     },
 
     async show(accountId) {
-      const rows = await listRows<Row & Sealed>(pool, listSealed, [accountId])
+      const rows = await listRows<CredentialRow & SealedValues>(pool, listSealed, [accountId])
       return Promise.all(
         rows.map(async ({ sealed, ...row }) => {
           const isValid = typeof readTarget(row.target, row.region) !== 'string'
@@ -165,7 +165,7 @@ export function makeDownloadCredentialStore({ pool, sealer }: { pool: Pool; seal
     },
 
     async open(accountId, id) {
-      const row = await findRow<Sealed>(pool, findSealed, [accountId, id])
+      const row = await findRow<SealedValues>(pool, findSealed, [accountId, id])
       return row && open(accountId, row)
     },
 
@@ -179,7 +179,7 @@ export function makeDownloadCredentialStore({ pool, sealer }: { pool: Pool; seal
         const columns = [accountId, row.target, row.region, sealed, createdBy]
         const replaced = await findRow<{ id: string }>(client, replaceCredential, columns)
         if (replaced !== undefined) return { id: replaced.id, isReplaced: true }
-        if ((await countCredentials(client, accountId)) >= maxCredentials) return 'full'
+        if ((await changeRows(client, countCredentials, [accountId])) >= maxCredentials) return 'full'
         await changeRows(client, insertCredential, [id, ...columns])
         return { id, isReplaced: false }
       })
@@ -187,11 +187,14 @@ export function makeDownloadCredentialStore({ pool, sealer }: { pool: Pool; seal
 
     async remove(accountId, id) {
       const text = 'delete from download_credentials where account_id = $1 and id = $2 returning target'
-      return (await findRow<Pick<Row, 'target'>>(pool, text, [accountId, id]))?.target
+      return (await findRow<Pick<CredentialRow, 'target'>>(pool, text, [accountId, id]))?.target
     },
   }
 
-  async function open(accountId: string, { sealed, target, region }: Sealed): Promise<CredentialValues | 'sealed'> {
+  async function open(
+    accountId: string,
+    { sealed, target, region }: SealedValues,
+  ): Promise<CredentialValues | 'sealed'> {
     try {
       return JSON.parse(String(await sealer.open(sealed, downloadCredentialOf({ accountId, target, region }))))
     } catch {
@@ -208,8 +211,7 @@ export const downloadCredentialOf = (row: { accountId: string; target: string; r
   row.region ?? '',
 ]
 
-const countCredentials = async (db: Queryable, accountId: string): Promise<number> =>
-  changeRows(db, 'select from download_credentials where account_id = $1', [accountId])
+const countCredentials = 'select from download_credentials where account_id = $1'
 
 const listCredentials = `
 -- name: list-download-credentials

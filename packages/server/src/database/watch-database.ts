@@ -13,7 +13,12 @@ const probeEveryMs = 5000
 /** Lost connections are logged at most this often while the database answers. */
 const lossLogPauseMs = 10_000
 
-type Deps = Parameters<typeof makeProbe>[0] & {
+type Deps = {
+  connector: Connector
+  /** Other connectors to the same database. */
+  others?: Connector[]
+  log: Logger
+  clock: DatabaseClock
   /** A server that Assay runs itself has no successor, and its end is noticed at once. */
   isEmbedded?: boolean | undefined
 }
@@ -118,21 +123,13 @@ const probeTimeoutMs = 3000
 /** The time includes the search for the primary among several servers, of which one may not answer. */
 const connectTimeoutMs = 5000
 
-type ProbeDeps = {
-  connector: Connector
-  /** Other connectors to the same database. */
-  others?: Connector[]
-  log: Logger
-  clock: DatabaseClock
-}
-
 /**
  * Makes the probe of the database: whether it answers and accepts writes, and which server that is. It has a connection
  * of its own, which no other statement can block, and asks for the time, so that it also corrects the clock. When it
  * reaches another server than other connections do, those are closed, because statements on them would fail or wait for
  * an answer in vain.
  */
-function makeProbe({ connector, others = [], log, clock }: ProbeDeps) {
+function makeProbe({ connector, others = [], log, clock }: Deps) {
   const connectors = [connector, ...others]
   const pool = connector.openPool({
     max: 1,

@@ -24,10 +24,7 @@ type Deps = {
   signedOutUri: string
   /** Claims that are asked for at the userinfo endpoint if the ID token lacks them. */
   claims: string[]
-  fetch: (
-    url: string,
-    init?: { method?: string; headers?: Record<string, string>; body?: unknown },
-  ) => Promise<Response>
+  fetch: ReturnType<typeof makeIssuerFetch>
 }
 
 type Library = typeof import('openid-client')
@@ -210,7 +207,7 @@ function toIdentityError(error: unknown): IdentityError {
 
 const requestMs = 10_000
 /** Metadata, keys and tokens are far smaller. */
-const maxBytes = 1024 * 1024
+const maxResponseBytes = 1024 * 1024
 
 type Init = { method?: string; headers?: Record<string, string>; body?: unknown }
 
@@ -252,7 +249,7 @@ async function toResponse(response: IncomingMessage): Promise<Response> {
   let bytes = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    if (bytes > maxBytes) throw new OutboundError('The response of the issuer is too large.')
+    if (bytes > maxResponseBytes) throw new OutboundError('The response of the issuer is too large.')
     chunks.push(chunk)
   }
   const { statusCode: status = 500 } = response

@@ -72,8 +72,8 @@ async function readBeginning(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-const timeoutMs = 10_000
-const local = new Set(['localhost', '127.0.0.1', '[::1]'])
+const mailTimeoutMs = 10_000
+const localHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
  * Makes the client of the operator's mail server. A password is sent to a server on this machine, or over TLS only.
@@ -83,10 +83,10 @@ export function makeMailSender({ url, from, log }: { url: URL; from: string; log
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: url.port === '' ? (url.protocol === 'smtps:' ? 465 : 587) : Number(url.port),
     secure: url.protocol === 'smtps:',
-    requireTLS: url.username !== '' && !local.has(url.hostname),
-    connectionTimeout: timeoutMs,
-    greetingTimeout: timeoutMs,
-    socketTimeout: timeoutMs,
+    requireTLS: url.username !== '' && !localHosts.has(url.hostname),
+    connectionTimeout: mailTimeoutMs,
+    greetingTimeout: mailTimeoutMs,
+    socketTimeout: mailTimeoutMs,
     disableFileAccess: true,
     disableUrlAccess: true,
     ...(url.username === ''

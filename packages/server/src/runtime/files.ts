@@ -27,7 +27,7 @@ import { open } from 'node:fs/promises'
 import { hostname, tmpdir } from 'node:os'
 import { dirname, join, resolve, sep } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import koffi from 'koffi'
+import { openSystemLibrary } from './process.ts'
 
 /**
  * Writes a file that only its owner can read, unless it exists. The file is written under a temporary name and linked,
@@ -113,21 +113,19 @@ export async function hashFile(path: string): Promise<string> {
 /** The file system has no locks. */
 export class FileLockUnavailable extends Error {}
 
-/** Process and host that hold a lock, as the holder wrote them. */
-type Holder = { pid: string; host: string }
-
-const exclusive = 2
-const withoutWaiting = 4
-
-const flock = koffi.load(null).func('int flock(int descriptor, int operation)')
+/** The operation of flock(2) that takes a lock (2), without waiting for it (4). */
+const lockAtOnce = 2 | 4
 
 /**
  * Takes the lock of a file, which the kernel releases when this process ends in any way. Child processes do not inherit
- * it, because Node opens files close-on-exec. Returns the holder if another process has the lock.
+ * it, because Node opens files close-on-exec. If another process has the lock, returns that process and its host, as it
+ * wrote them.
  */
-export function takeFileLock(path: string): { release(): void } | { heldBy: Holder } {
+export function takeFileLock(path: string): { release(): void } | { heldBy: { pid: string; host: string } } {
+  const { koffi, library } = openSystemLibrary()
+  const flock = library.func('int flock(int descriptor, int operation)')
   const descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
-  if (flock(descriptor, exclusive | withoutWaiting) !== 0) {
+  if (flock(descriptor, lockAtOnce) !== 0) {
     const code = koffi.errno()
     const [pid = '', host = ''] = readFileSync(descriptor, 'utf8').trim().split(' ')
     closeSync(descriptor)
@@ -177,6 +175,9 @@ function isRelated(path: string, dataDir: string): boolean {
   return one.startsWith(other) || other.startsWith(one)
 }
 
+/** Directories for sockets whose path below the data directory would be too long. */
+export const shortDirs = [tmpdir(), '/dev/shm', '/run']
+
 /**
  * A directory in one that all users can write to, such as `/tmp`. Its name is random, so that no other user can create
  * it first, and the link `remembered`, in a directory of this process, keeps it for the next start. Other users can
@@ -190,6 +191,23 @@ export function openOutsideDir(parents: string[], remembered: string): string {
   chmodSync(made, 0o711)
   symlinkSync(made, remembered)
   return made
+}
+
+/** The directory that `openOutsideDir` has made, if it still is what it was. */
+export function findOutsideDir(remembered: string): string | undefined {
+  try {
+    const dir = readlinkSync(remembered)
+    const found = lstatSync(dir)
+    return found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0 ? dir : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function removeOutsideDir(remembered: string) {
+  const dir = findOutsideDir(remembered)
+  if (dir !== undefined) removeTree(dir)
+  rmSync(remembered, { force: true })
 }
 
 function isWritable(dir: string): boolean {
@@ -208,24 +226,4 @@ function makeIn([parent = '/', ...others]: string[]): string {
     if (others.length === 0) throw error
     return makeIn(others)
   }
-}
-
-/** Directories for sockets whose path below the data directory would be too long. */
-export const shortDirs = [tmpdir(), '/dev/shm', '/run']
-
-/** The directory that `openOutsideDir` has made, if it still is what it was. */
-export function findOutsideDir(remembered: string): string | undefined {
-  try {
-    const dir = readlinkSync(remembered)
-    const found = lstatSync(dir)
-    return found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0 ? dir : undefined
-  } catch {
-    return undefined
-  }
-}
-
-export function removeOutsideDir(remembered: string) {
-  const dir = findOutsideDir(remembered)
-  if (dir !== undefined) removeTree(dir)
-  rmSync(remembered, { force: true })
 }

@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
-import koffi from 'koffi'
+import { openSystemLibrary } from './process.ts'
 
 /** Other versions of V8 than 13 do not know the flag and would print an error. */
-let isNeeded = process.versions.v8.startsWith('13.')
+let needsFlag = process.versions.v8.startsWith('13.')
 
 /**
  * Lets the memory of buffers raise the limit at which V8 collects all garbage, as later versions of V8 do by themselves.
@@ -12,8 +12,8 @@ let isNeeded = process.versions.v8.startsWith('13.')
  * loaded afterwards, and a start would take twice as long to load them.
  */
 export function raiseLimitWithBuffers() {
-  if (isNeeded) setFlagsFromString('--external-memory-accounted-in-global-limit')
-  isNeeded = false
+  if (needsFlag) setFlagsFromString('--external-memory-accounted-in-global-limit')
+  needsFlag = false
 }
 
 type Detachable = ArrayBuffer & { transfer(bytes: number): ArrayBuffer }
@@ -41,10 +41,10 @@ export function freeMemory(buffer: Buffer) {
   else if (memory.byteLength >= minFreedBytes) memory.transfer(0)
 }
 
-const trim = koffi.load(null).func('int malloc_trim(size_t bytesToKeep)')
-
 /** Returns memory to the system that glibc keeps for later allocations. Takes a few milliseconds. */
-export const returnUnusedMemory = (): void => void trim(0)
+export function returnUnusedMemory() {
+  openSystemLibrary().library.func('int malloc_trim(size_t bytesToKeep)')(0)
+}
 
 /**
  * Resolves when the stream takes more, when it is closed, and at once when it was closed before. `others` are further

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { userInfo } from 'node:os'
 import manifest from '../../package.json' with { type: 'json' }
 
@@ -9,9 +10,7 @@ export const { version } = manifest
 /** Names a process uniquely over time: process IDs are reused, but not together with the start time and the boot. */
 export function findProcessIdentity(pid: number): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The program name in parentheses may contain anything; after the last one follow the state and, as field 22, the start.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const fields = readStat(pid)
     const [state, startTicks] = [fields[0], fields[19]]
     if (state === 'Z' || state === 'X') return undefined
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').slice(0, 8)
@@ -29,9 +28,7 @@ const tickMs = 10
 /** The processor time that a process and its descendants have used, in steps of 10 ms; undefined when it is gone. */
 export function findProcessorMs(pid: number): number | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name of the program, in parentheses, may hold blanks.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const fields = readStat(pid)
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
     const own = (Number(fields[11]) + Number(fields[12])) * tickMs
     return children.split(' ').reduce((sum, child) => (child === '' ? sum : sum + readProcessorMs(Number(child))), own)
@@ -42,6 +39,21 @@ export function findProcessorMs(pid: number): number | undefined {
 
 /** The same, with 0 for a process that is gone. */
 export const readProcessorMs = (pid: number): number => findProcessorMs(pid) ?? 0
+
+/**
+ * The fields of `/proc/PID/stat` from the third on, which is the state. The second is the name of the program, in
+ * parentheses, which may contain anything.
+ */
+function readStat(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
+/** Opens the C library of this process. Koffi is loaded with the first call, because that takes 15 ms. */
+export function openSystemLibrary() {
+  const koffi: typeof import('koffi') = createRequire(import.meta.url)('koffi')
+  return { library: koffi.load(null), koffi }
+}
 
 /** The name in the audit log of the person who runs a command: the user of the system. */
 export const toCommandActor = (): string => `command line: ${findSystemUser()}`

@@ -18,7 +18,7 @@ export function startAwakeTimer(ms: number, onOver: () => void) {
 }
 
 /** Pauses between two checks of the event loop: long ones while it is idle, because each check wakes the processor. */
-const everyMs = { busy: 20, idle: 100 }
+const checkEveryMs = { busy: 20, idle: 100 }
 /** An event loop is idle if it computes for at most this part of the time. */
 const maxIdleShare = 1 / 20
 /** Turns that the timers of an idle service cause between two checks, at most. */
@@ -38,7 +38,7 @@ export function watchStalls({
   countTurns = () => performance.nodeTiming.uvMetricsInfo.loopCount,
 } = {}) {
   let last = { threadMs: readThreadMs(), at: now(), turns: countTurns() }
-  let waitMs = everyMs.busy
+  let waitMs = checkEveryMs.busy
   let beganAt = last.at
   let longest = { current: 0, previous: 0 }
   let stalls = 0
@@ -49,7 +49,7 @@ export function watchStalls({
     const tookMs = last.threadMs - threadMs
     // After a long pause, the processor time may belong to many short turns. Then only the delay of this check is surely
     // a stall. With few turns, nearly all of the time belongs to one of them.
-    const isSpread = waitMs === everyMs.idle && last.turns - turns > timerTurns
+    const isSpread = waitMs === checkEveryMs.idle && last.turns - turns > timerTurns
     const stalledMs = isSpread ? Math.min(tookMs, last.at - at - waitMs) : tookMs
     if (last.at - beganAt > periodMs) {
       beganAt = last.at
@@ -57,7 +57,7 @@ export function watchStalls({
     }
     longest.current = Math.max(longest.current, stalledMs)
     if (stalledMs > stallMs) stalls++
-    waitMs = tookMs > waitMs * maxIdleShare ? everyMs.busy : everyMs.idle
+    waitMs = tookMs > waitMs * maxIdleShare ? checkEveryMs.busy : checkEveryMs.idle
     timer = setTimeout(check, waitMs).unref()
   }
   let timer = setTimeout(check, waitMs).unref()
@@ -77,8 +77,8 @@ function readOwnThreadMs(): number {
 }
 
 const windowMs = 60_000
-const windowBytes = 60 * 1024
-const wholeMs = 3_600_000
+const leastWindowBytes = 60 * 1024
+const maxBodyMs = 3_600_000
 
 /**
  * Finds request bodies that arrive too slowly: less than 1 KB per second over a minute, or longer than an hour in
@@ -93,9 +93,9 @@ export function makeSpeedGuard() {
     add(count: number): string | undefined {
       bytes += count
       const now = performance.now()
-      if (now - started >= wholeMs) return 'The body took more than an hour.'
+      if (now - started >= maxBodyMs) return 'The body took more than an hour.'
       if (now - windowStart < windowMs) return undefined
-      if (bytes < windowBytes) return 'The body arrived at less than 1 KB a second.'
+      if (bytes < leastWindowBytes) return 'The body arrived at less than 1 KB a second.'
       windowStart = now
       bytes = 0
       return undefined

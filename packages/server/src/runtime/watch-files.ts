@@ -1,21 +1,20 @@
 import { type FSWatcher, unwatchFile, watch, watchFile } from 'node:fs'
 import type { Logger } from './logger.ts'
 
-const pollMs = 2000
-
-type Deps = {
-  /** The files whose changes count. */
-  files: readonly string[]
-  /** Reads the files and makes the server use them. Throws when they cannot be used. */
-  apply(): void
-  log: Logger
-}
+const certificatePollMs = 2000
 
 /**
  * Applies a renewed certificate to new connections without a restart. Files are polled, because renewals often replace a
  * symbolic link or a directory. After a certificate that cannot be used, the server continues with the previous one.
  */
-export function watchCertificate({ files, apply, log }: Deps) {
+export function watchCertificate(deps: {
+  /** The files whose changes count. */
+  files: readonly string[]
+  /** Reads the files and makes the server use them. Throws when they cannot be used. */
+  apply(): void
+  log: Logger
+}) {
+  const { files, apply, log } = deps
   const reload = () => {
     try {
       apply()
@@ -25,7 +24,7 @@ export function watchCertificate({ files, apply, log }: Deps) {
     }
   }
 
-  for (const file of files) watchFile(file, { interval: pollMs, persistent: false }, reload)
+  for (const file of files) watchFile(file, { interval: certificatePollMs, persistent: false }, reload)
   return () => {
     for (const file of files) unwatchFile(file, reload)
   }

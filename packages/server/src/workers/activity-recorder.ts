@@ -83,9 +83,9 @@ function toActivity(totals: ActivityTotals, before: ActivityTotals): NodeActivit
   }
 }
 
-const everyMs = 5000
+const writeEveryMs = 5000
 /** Combinations of account and status counted between two writes; further ones are not counted. */
-const maxKinds = 10_000
+const maxCounts = 10_000
 
 /** Counts rejected requests for the usage page of each account. A crash loses at most 5 seconds of counts. */
 export function openRejectedRequests(deps: {
@@ -105,14 +105,14 @@ export function openRejectedRequests(deps: {
     write().catch((error) => {
       if (!deps.isOutage(error)) deps.log.warn({ err: error }, 'cannot record the counts of rejected requests')
     })
-  }, everyMs).unref()
+  }, writeEveryMs).unref()
 
   return {
     count(accountId: string, status: number) {
       const key = `${accountId} ${status}`
       const entry = counts.get(key)
       if (entry !== undefined) entry.count++
-      else if (counts.size < maxKinds) counts.set(key, { accountId, status, count: 1 })
+      else if (counts.size < maxCounts) counts.set(key, { accountId, status, count: 1 })
     },
     async close() {
       clearInterval(timer)

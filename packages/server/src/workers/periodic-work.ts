@@ -5,22 +5,19 @@ import type { ClaimedSource, SourceStore } from '../domain/ports/source-store.ts
 import type { Logger } from '../runtime/logger.ts'
 import { openLeasedWork } from './leased-work.ts'
 
-const beatEveryMs = 5000
+const heartbeatMs = 5000
 
-type HeartbeatDeps = {
+/** Reports this node to the others every 5 seconds, and removes it when it closes. */
+export function openHeartbeat(deps: {
   nodes: NodeStore
   describe(): Promise<AssayNode>
   log: Logger
   /** Whether the database is unreachable; the watch of the database logs that once for all parts. */
   isOutage?(error: unknown): boolean
-}
-
-/** Reports this node to the others every 5 seconds, and removes it when it closes. */
-export function openHeartbeat(deps: HeartbeatDeps) {
+}) {
   let failures = 0
   let id: string | undefined
-  let running: Promise<void> | undefined
-  const beat = async () => {
+  const beats = repeat(async () => {
     try {
       const node = await deps.describe()
       id = node.id
@@ -31,21 +28,12 @@ export function openHeartbeat(deps: HeartbeatDeps) {
         deps.log.warn({ err: error }, 'cannot report this node as alive; retrying')
       }
     }
-  }
-  const beatOnce = () => {
-    running ??= beat().finally(() => {
-      running = undefined
-    })
-    return running
-  }
-  const timer = setInterval(beatOnce, beatEveryMs)
-  timer.unref()
-  void beatOnce()
+  }, heartbeatMs)
+  void beats.run()
 
   return {
     async close() {
-      clearInterval(timer)
-      await running
+      await beats.close()
       // When this fails, the node counts as gone once its heartbeat is too old.
       if (id !== undefined) await deps.nodes.removeNode(id).catch(() => {})
     },
@@ -57,26 +45,45 @@ export type CleanupTask = { name: string; sweep(): Promise<number> }
 
 const sweepEveryMs = 60_000
 
-type SweeperDeps = {
+/** Runs all cleanup tasks before it returns, and then every minute. */
+export async function openSweeper(deps: {
   cleanupTasks: CleanupTask[]
   log: Logger
   /** Whether the database is unreachable; the remaining tasks wait for the next round then. */
   isOutage?(error: unknown): boolean
+}) {
+  const { cleanupTasks, log, isOutage } = deps
+  await sweepAll()
+  const { close } = repeat(sweepAll, sweepEveryMs)
+  return { close }
+
+  async function sweepAll() {
+    for (const { name, sweep } of cleanupTasks) {
+      try {
+        const removed = await sweep()
+        if (removed > 0) log.info({ removed }, `cleaned up: ${name}`)
+      } catch (error) {
+        if (isOutage?.(error)) return
+        log.error({ err: error }, `cannot clean up: ${name}`)
+      }
+    }
+  }
 }
 
-/** Runs all cleanup tasks before it returns, and then every minute. */
-export async function openSweeper(deps: SweeperDeps) {
+/** Runs `work`, which does not throw, at an interval and whenever `run` is called. A call during a run joins that run. */
+function repeat(work: () => Promise<void>, everyMs: number) {
   let running: Promise<void> | undefined
-  const sweep = () => {
-    running ??= sweepAll(deps).finally(() => {
+  const run = () => {
+    running ??= work().finally(() => {
       running = undefined
     })
     return running
   }
-  await sweep()
-  const timer = setInterval(sweep, sweepEveryMs)
+  const timer = setInterval(run, everyMs)
   timer.unref()
   return {
+    run,
+    /** Waits for a run that has begun. */
     async close() {
       clearInterval(timer)
       await running
@@ -84,27 +91,15 @@ export async function openSweeper(deps: SweeperDeps) {
   }
 }
 
-async function sweepAll({ cleanupTasks, log, isOutage }: SweeperDeps) {
-  for (const { name, sweep } of cleanupTasks) {
-    try {
-      const removed = await sweep()
-      if (removed > 0) log.info({ removed }, `cleaned up: ${name}`)
-    } catch (error) {
-      if (isOutage?.(error)) return
-      log.error({ err: error }, `cannot clean up: ${name}`)
-    }
-  }
-}
-
-/** Conditions are looked for this often. */
+/** Conditions of alerts, and sources whose update is due, are looked for this often. */
 const pollMs = 10_000
-/** A process does not look if another one did within this part of the interval. */
+/** A process does not look for conditions if another one did within this part of the interval. */
 const minAgeShare = 0.8
-const concurrency = 4
+const alertsAtOnce = 4
 /** Longer than an attempt. */
-const leaseMs = 120_000
+const alertLeaseMs = 120_000
 /** Pauses before the further attempts at a message. */
-const retryMs = [10_000, 60_000, 300_000, 1_800_000, 7_200_000]
+const alertRetryMs = [10_000, 60_000, 300_000, 1_800_000, 7_200_000]
 
 /**
  * Looks for conditions to tell of, and sends the messages. The store lets one process look at a time, and leases each
@@ -120,10 +115,10 @@ export function openAlertWorker(deps: {
   const { store, send, log, isOutage, everyMs = pollMs } = deps
   const { poke, close } = openLeasedWork({
     name: 'alerts',
-    countRoom: (running) => concurrency - running,
+    countRoom: (running) => alertsAtOnce - running,
     async claim(limit) {
       const [looked] = await Promise.allSettled([store.update(findConditions, minAgeShare * everyMs)])
-      const claimed = await store.claim(limit, leaseMs)
+      const claimed = await store.claim(limit, alertLeaseMs)
       // Messages that are waiting are sent also while the look for conditions fails.
       if (looked.status === 'rejected' && claimed.length === 0) throw looked.reason
       return claimed
@@ -136,7 +131,7 @@ export function openAlertWorker(deps: {
     async run(claimed) {
       const { channel, message, attempts } = claimed
       const failure = await send(channel, message, attempts)
-      const pauseMs = failure === null ? undefined : retryMs[attempts]
+      const pauseMs = failure === null ? undefined : alertRetryMs[attempts]
       await store.recordAttempt(claimed, { failure, pauseMs })
       const line = { channelId: channel.id, accountId: channel.accountId, kind: channel.kind, topic: message.topic }
       if (failure === null) log.info(line, `alert sent: ${message.state}`)
@@ -150,9 +145,8 @@ export function openAlertWorker(deps: {
 }
 
 export const sourceLeaseMs = 60_000
-const extendEveryMs = 15_000
 /** A stopped update has this time to end its processes. It records nothing, so closing does not wait longer. */
-const closeMs = 5000
+const sourceCloseMs = 5000
 
 /**
  * Updates sources of signatures when they are due, one at a time. The store leases each to one process, and another
@@ -189,7 +183,7 @@ export function openSourceWorker(deps: {
       }
     },
     renewal: {
-      everyMs: extendEveryMs,
+      everyMs: sourceLeaseMs / 4,
       async extend(leases) {
         const tokens = leases.map(({ token }) => token)
         return (await store.extend(tokens, sourceLeaseMs)).map((token) => ({ token }))
@@ -201,7 +195,7 @@ export function openSourceWorker(deps: {
   })
   return {
     poke,
-    async close(withinMs = closeMs) {
+    async close(withinMs = sourceCloseMs) {
       stop()
       await close(withinMs)
     },

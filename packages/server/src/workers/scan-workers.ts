@@ -8,19 +8,6 @@ import type {
 import type { Logger } from '../runtime/logger.ts'
 import { openLeasedWork } from './leased-work.ts'
 
-type ScanWorkerDeps = {
-  jobs: JobStore
-  run(job: ClaimedJob, signal: AbortSignal): Promise<void>
-  /** Jobs that may run at once. */
-  concurrency: number
-  /** Counts other work that takes places of `concurrency`, before jobs do. */
-  countOthers?(): number
-  /** Counts running jobs whose result waits to be recorded: they need no engine, so others may begin. */
-  countCompleting(): number
-  log: Logger
-  isOutage?(error: unknown): boolean
-}
-
 /**
  * Jobs of a killed worker are claimed again after this time. A lease is extended three times as often as it must be.
  */
@@ -34,7 +21,18 @@ const busyPollMs = 50
 const leastShare = 1 / 8
 
 /** Runs background scans. */
-export function openScanWorker(deps: ScanWorkerDeps) {
+export function openScanWorker(deps: {
+  jobs: JobStore
+  run(job: ClaimedJob, signal: AbortSignal): Promise<void>
+  /** Jobs that may run at once. */
+  concurrency: number
+  /** Counts other work that takes places of `concurrency`, before jobs do. */
+  countOthers?(): number
+  /** Counts running jobs whose result waits to be recorded: they need no engine, so others may begin. */
+  countCompleting(): number
+  log: Logger
+  isOutage?(error: unknown): boolean
+}) {
   const { jobs, run, concurrency, countOthers = () => 0, countCompleting, log, isOutage = () => false } = deps
   // At most as many results wait as jobs are scanned, also when the database is slow.
   const countScanning = (running: number) => running - Math.min(countCompleting(), concurrency)
@@ -65,17 +63,6 @@ export function openScanWorker(deps: ScanWorkerDeps) {
   })
 }
 
-type RemoteScanWorkerDeps = {
-  remoteScans: RemoteScanStore
-  run(remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void>
-  notifications: Notifications
-  /** Remote scans that may run at once. */
-  concurrency: number
-  log: Logger
-  isOutage?(error: unknown): boolean
-  leaseMs?: number
-}
-
 /** The lease is short, because a client waits: when a worker dies, another must take over soon. */
 const remoteLeaseMs = 6000
 const remotePollMs = 500
@@ -85,7 +72,16 @@ const remotePollMs = 500
 const pollWithoutNotificationsMs = 40
 
 /** Runs scans that API nodes ask for. A scan whose client left, or whose lease was lost, is cancelled. */
-export function openRemoteScanWorker(deps: RemoteScanWorkerDeps) {
+export function openRemoteScanWorker(deps: {
+  remoteScans: RemoteScanStore
+  run(remoteScan: ClaimedRemoteScan, signal: AbortSignal): Promise<void>
+  notifications: Notifications
+  /** Remote scans that may run at once. */
+  concurrency: number
+  log: Logger
+  isOutage?(error: unknown): boolean
+  leaseMs?: number
+}) {
   const { remoteScans, run, notifications, concurrency, log, isOutage = () => false, leaseMs = remoteLeaseMs } = deps
   const work = openLeasedWork({
     name: 'remote scans',

@@ -198,13 +198,13 @@ export function makePartBuffers({ count, bytes }: { count: number; bytes: number
 
 type PartBuffers = ReturnType<typeof makePartBuffers>
 
-type UploadDeps = { calls: S3Calls; key: string; buffers: PartBuffers; file: FileHandle; signal: AbortSignal }
+type PartUploadDeps = { calls: S3Calls; key: string; buffers: PartBuffers; file: FileHandle; signal: AbortSignal }
 
 /**
  * Sends an object while it is still being written. Sealed parts are gathered in a file, because a slow client may take
  * minutes for one and there is no memory for all of them. While one part is sent, the next is gathered.
  */
-function makePartUpload({ calls, key, buffers, file, signal }: UploadDeps) {
+function makePartUpload({ calls, key, buffers, file, signal }: PartUploadDeps) {
   const sending: [Promise<unknown>, Promise<unknown>] = [Promise.resolve(), Promise.resolve()]
   const parts: Part[] = []
   let upload: ReturnType<S3Calls['startUpload']> | undefined

@@ -2,7 +2,7 @@ import { createReadStream, existsSync, readFileSync } from 'node:fs'
 import { copyFile, mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { createGunzip } from 'node:zlib'
-import { type MasterKey, makeMasterKey, openMasterKey, parseMasterKey } from '../../blobs/master-key.ts'
+import { type MasterKey, makeMasterKey, masterKeyFile, openMasterKey, parseMasterKey } from '../../blobs/master-key.ts'
 import type { Config } from '../../config/load-config.ts'
 import { countAccounts, loadTables } from '../../database/backup.ts'
 import { makeAuditLog } from '../../database/console/audit-log.ts'
@@ -12,7 +12,7 @@ import { OperatorMistake } from '../../domain/problem.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { toCommandActor } from '../../runtime/process.ts'
 import { openConnection } from '../stores.ts'
-import { type Manifest, masterKeyFile, readManifest, toTableFile } from './write-backup.ts'
+import { hasMasterKey, type Manifest, readManifest, toTableFile } from './write-backup.ts'
 
 type Options = {
   /** The master key is lost: the sealed secrets are restored nevertheless; `master-key rotate --lost` replaces them. */
@@ -74,7 +74,8 @@ function requireKnownSchema({ migrations, assay }: Manifest) {
 }
 
 /** Only the master key that sealed the content of waiting jobs can open it. */
-function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: string) {
+function requireSameKey(config: Config, manifest: Manifest, dir: string) {
+  const { masterKeyId } = manifest
   const own = join(resolve(config.dataDir), masterKeyFile)
   if (config.masterKey !== undefined) {
     if (openMasterKey(config.masterKey, config.dataDir).id === masterKeyId) return
@@ -84,7 +85,7 @@ function requireSameKey(config: Config, { masterKeyId, files }: Manifest, dir: s
     if (openMasterKey(undefined, config.dataDir).id === masterKeyId) return
     throw new OperatorMistake(`${own} is not the key of this backup. Restore into an empty data directory.`)
   }
-  if (files[masterKeyFile] !== undefined) {
+  if (hasMasterKey(manifest)) {
     const savedId = readSavedKey(dir).id
     if (savedId === masterKeyId) return
     throw new OperatorMistake(

@@ -151,9 +151,8 @@ export type Manifest = {
   files: Record<string, string>
 }
 
-export { masterKeyFile }
-
 const manifestName = 'manifest.json'
+export const hasMasterKey = ({ files }: Manifest): boolean => files[masterKeyFile] !== undefined
 export const toTableFile = (name: string) => `tables/${name}.copy.gz`
 
 /**
@@ -175,7 +174,7 @@ async function listFiles(root: string, folder: string): Promise<string[]> {
  * Reads the manifest and compares all files with their hashes, so that a restore never starts with a damaged backup.
  */
 export async function readManifest(dir: string): Promise<Manifest> {
-  const manifest = parse(dir)
+  const manifest = parseManifest(dir)
   for (const [path, expected] of Object.entries(manifest.files)) {
     const actual = await hashFile(join(dir, path)).catch(() => undefined)
     if (actual === undefined) throw new OperatorMistake(`${path} is missing from the backup. Nothing was changed.`)
@@ -184,7 +183,7 @@ export async function readManifest(dir: string): Promise<Manifest> {
   return manifest
 }
 
-function parse(dir: string): Manifest {
+function parseManifest(dir: string): Manifest {
   let manifest: Manifest
   try {
     manifest = JSON.parse(readFileSync(join(dir, manifestName), 'utf8'))

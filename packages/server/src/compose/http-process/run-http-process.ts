@@ -1,8 +1,4 @@
 import { Socket } from 'node:net'
-import { join, resolve } from 'node:path'
-import { openContentStore } from '../../blobs/content-store.ts'
-import { openDiskSpace } from '../../blobs/disk-space.ts'
-import { makeMemoryBudget, makeRecentHeads } from '../../blobs/memory-content.ts'
 import { makeSharedContents } from '../../blobs/remote-content.ts'
 import { makeDescriber } from '../../domain/content/media-type.ts'
 import { makeAddressPolicy } from '../../domain/scans/web-address.ts'
@@ -10,18 +6,17 @@ import { streamToClamd } from '../../engines/clamav/connection.ts'
 import { makeForward } from '../../http/forward.ts'
 import { makeHttpServer } from '../../http/server.ts'
 import { type Closers, newClosers } from '../../runtime/closers.ts'
-import { makeDigestThreads } from '../../runtime/digest-threads.ts'
 import { type Link, openLink } from '../../runtime/link.ts'
 import { makeServiceLogs, type ServiceLogs } from '../../runtime/logger.ts'
 import { type Metrics, makeMetrics } from '../../runtime/metrics.ts'
 import type { ServerAddress } from '../../runtime/node-http.ts'
 import { version } from '../../runtime/process.ts'
 import { countConnectionsByFileLimit, readCertificate, watchHttpCertificate } from '../connections.ts'
+import { openContents } from '../content-memory.ts'
 import { observeStalls } from '../monitoring.ts'
 import { makeRemoteUseCases } from './remote-use-cases.ts'
 import { type ControlMessage, linkDescriptor, makeWireErrors, type ProcessSettings } from './wire.ts'
 
-const megabyte = 1024 * 1024
 /** How often connections that have become idle are closed during a stop. */
 const closeIdleMs = 50
 
@@ -102,8 +97,11 @@ async function openServer(settings: ProcessSettings, deps: Deps) {
   const { config, count, endsWithClient } = settings
   const { log } = logs
   const { creditGate } = config
-  const describe = makeDescriber({ entries: countRemembered(settings) })
-  const contents = await openContents(settings, deps)
+  // The processes remember as many contents together as the whole service may.
+  const remembered = Math.ceil(config.verdictCache / count)
+  const describe = makeDescriber({ entries: remembered })
+  // The main process stores the content of background jobs.
+  const { contents } = await openContents(config, { ...settings, recentHeads: remembered }, deps)
   const app = await makeHttpServer({
     ...makeRemoteUseCases({ link, shared, describe, creditGate, endsWithClient }),
     contents,
@@ -131,32 +129,6 @@ async function openServer(settings: ProcessSettings, deps: Deps) {
   closers.add(watchHttpCertificate(config, app.server, log))
   observeStalls(metrics, closers)
   return app
-}
-
-/** Counts the contents that this process remembers: its part of those of the whole service. */
-const countRemembered = ({ config, count }: ProcessSettings) => Math.ceil(config.verdictCache / count)
-
-/** Opens the store of content that is being scanned. The main process stores the content of background jobs. */
-async function openContents(settings: ProcessSettings, { metrics, closers }: Deps) {
-  const { config, memoryBytes, pictureBytes } = settings
-  const dataDir = resolve(config.dataDir)
-  const memory = makeMemoryBudget({ maxBytes: memoryBytes })
-  const pictureMemory = makeMemoryBudget({ maxBytes: pictureBytes, within: memory })
-  metrics.gauge('assay_content_memory_bytes', 'Bytes of content held in memory.', memory.countBytes)
-  const threads = makeDigestThreads()
-  closers.add(threads.close)
-  const disk = await openDiskSpace({ dir: dataDir, reserveBytes: config.diskReserve * megabyte })
-  const recentHeads = makeRecentHeads({ entries: countRemembered(settings) })
-  const contents = openContentStore({
-    dir: join(dataDir, 'content'),
-    memory,
-    pictureMemory,
-    disk,
-    threads,
-    recentHeads,
-  })
-  closers.add(contents.close)
-  return contents
 }
 
 /** Resolves `ended` when `endWhenNone` was called and no connection is open any more. */

@@ -68,8 +68,8 @@ export type ControlMessage = {
   drainWithinMs?: number
 }
 
-export type ScanCall = { caller: Caller; content: ContentNotice; request: object }
-export type UrlCall = { caller: Caller; url: string; request: object }
+type ScanCall = { caller: Caller; content: ContentNotice; request: object }
+type UrlCall = { caller: Caller; url: string; request: object }
 
 /** `refused` as JSON can hold it. */
 export type WireAdmitted = Omit<Admitted, 'refused'> & { refused?: Refusal | undefined }

@@ -11,7 +11,6 @@ import { makeOutbound, type ScanningParts } from '../scanning.ts'
 import type { StorageParts } from '../storage.ts'
 import { makeUpdateSource } from './update-source.ts'
 
-const extendEveryMs = 15_000
 /** Larger content goes to encrypted files. */
 const memoryBytes = 16 * 1024 * 1024
 
@@ -51,7 +50,7 @@ async function withLease<T>(
   const timer = setInterval(async () => {
     const held = await store.extend([token], sourceLeaseMs).catch(() => [token])
     if (held.length === 0) lost.abort(new OperatorMistake(`Another process updates the source ${name}.`))
-  }, extendEveryMs)
+  }, sourceLeaseMs / 4)
   try {
     return await work(lost.signal)
   } finally {

@@ -51,18 +51,6 @@ where ${page.condition} and ($2::text is null or starts_with(action, $2)) and ($
 ${page.ordering}
 `
 
-type ChainRow = {
-  id: string
-  at: string
-  actor: string
-  action: string
-  target: string | null
-  accountId: string | null
-  detail: string | null
-  address: string | null
-  hash: string
-}
-
 const rowsAtOnce = 1000
 const noHash = '0'.repeat(64)
 
@@ -117,6 +105,18 @@ function toHash(row: ChainRow, previousHash: string): string {
   const texts = [row.at, row.actor, row.action, row.target, row.accountId, row.detail, row.address]
   const values = [JSON.stringify(previousHash), row.id, ...texts.map((text) => JSON.stringify(text))]
   return hash('sha256', `[${values.join(', ')}]`)
+}
+
+type ChainRow = {
+  id: string
+  at: string
+  actor: string
+  action: string
+  target: string | null
+  accountId: string | null
+  detail: string | null
+  address: string | null
+  hash: string
 }
 
 const listChain = `

@@ -166,20 +166,6 @@ export async function setPassword(client: PoolClient, id: string | null, { from,
   return true
 }
 
-/**
- * Whether the failures of a subject still count: the last one lies within the memory. One in the future, from before the
- * clock of the database was set back, does not. The clock is read when the row is: another attempt may have changed it
- * since the statement began.
- */
-const isRemembered = `f.last_at > clock_timestamp() - $5::float8 * interval '1 millisecond' and f.last_at <= clock_timestamp()`
-/**
- * The end of the pause after a failure. Beyond 20 doublings the pause is the longest anyway, and power() would
- * overflow.
- */
-const pauseEnd = `f.last_at + least($3 * power(2, least(f.failures - $2, 20)), $4) * interval '1 millisecond'`
-/** A subject has a pause if its free failures are used up. */
-const hasPause = `(${isRemembered} and f.failures >= $2 and ${pauseEnd} > clock_timestamp())`
-
 export function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
   const toValues = (subject: string, limits: AttemptLimits) => [
     subject,
@@ -222,3 +208,18 @@ export function makeAttemptStore({ pool }: { pool: Pool }): AttemptStore {
     },
   }
 }
+
+/**
+ * Whether the failures of a subject still count: the last one lies within the memory. One in the future, from before the
+ * clock of the database was set back, does not. The clock is read when the row is: another attempt may have changed it
+ * since the statement began.
+ */
+const isRemembered = `f.last_at > clock_timestamp() - $5::float8 * interval '1 millisecond' and f.last_at <= clock_timestamp()`
+
+/**
+ * The end of the pause after a failure. Beyond 20 doublings the pause is the longest anyway, and power() would
+ * overflow.
+ */
+const pauseEnd = `f.last_at + least($3 * power(2, least(f.failures - $2, 20)), $4) * interval '1 millisecond'`
+/** A subject has a pause if its free failures are used up. */
+const hasPause = `(${isRemembered} and f.failures >= $2 and ${pauseEnd} > clock_timestamp())`
