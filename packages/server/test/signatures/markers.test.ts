@@ -31,19 +31,19 @@ test('a container that ClamAV cannot open is marked, whatever is inside', needsC
       five: hex('526172211a070100 3392b5e5 0a 01 0506 0005 0101 808000'),
       'self-extractor': after(600, '526172211a070100 3392b5e5 0a 01 0506 0005 0101 808000'),
     },
-    ZipLzma: { sevenZip: await sevenZip('zip', long, '-mm=LZMA') },
-    ZipPpmd: { sevenZip: await sevenZip('zip', long, '-mm=PPMd') },
-    ZipXz: { xz: zip([{ name: 'a', data: eicar, method: 95 }]) },
-    ZipZstd: {
+    ZipMethod: {
+      lzma: await sevenZip('zip', long, '-mm=LZMA'),
+      ppmd: await sevenZip('zip', long, '-mm=PPMd'),
+      xz: zip([{ name: 'a', data: eicar, method: 95 }]),
       zstd: zip([{ name: 'a', data: zstdCompressSync(eicar), method: 93 }]),
-      old: zip([{ name: 'a', data: zstdCompressSync(eicar), method: 20 }]),
+      'zstd by its old number': zip([{ name: 'a', data: zstdCompressSync(eicar), method: 20 }]),
+      ...Object.fromEntries(
+        [1, 2, 3, 4, 5, 7, 10, 18, 19, 94, 96, 97].map((method) => [
+          `${method}`,
+          zip([{ name: 'a', data: '\0\0\0', method }]),
+        ]),
+      ),
     },
-    ZipMethod: Object.fromEntries(
-      [1, 2, 3, 4, 5, 7, 10, 18, 19, 94, 96, 97].map((method) => [
-        `${method}`,
-        zip([{ name: 'a', data: '\0\0\0', method }]),
-      ]),
-    ),
     Zip64: { deflated: zip([{ name: 'a', data: eicar }], { zip64: true }) },
     Zstd: {
       plain: zstdCompressSync(eicar),
