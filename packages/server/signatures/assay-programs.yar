@@ -94,7 +94,7 @@ rule Assay_Miner_Program {
     author = "Assay"
     date = "2026-11-15"
   strings:
-    $url = "stratum+tcp://"
+    $url = { ( 73 74 72 61 74 ) 75 6d 2b 74 63 70 3a 2f 2f }  // stratum+tcp://
     $own1 = "donate-level"
     $a3 = "randomx"
     $a4 = "xmrig"
