@@ -57,7 +57,7 @@ rule Assay_Macro_Downloader {
     $run12 = ".Run(" nocase
   condition:
     ($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and any of ($auto*) and any of ($run*)
-    and (any of ($fetch*) or (any of ($get*) and any of ($save*)) or (any of ($save*) and any of ($kind*)))
+    and (any of ($fetch*) or (any of ($save*) and any of ($get*, $kind*)))
 }
 
 rule Assay_Macro_Command {
@@ -104,7 +104,7 @@ rule Assay_Macro_Command {
     $sheet1 = "=EXEC(" nocase
     $sheet2 = "=CALL(" nocase
   condition:
-    (($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and ($start or any of ($auto*)) and any of ($cmd*) and any of ($how*)
+    (($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and any of ($start, $auto*) and any of ($cmd*) and any of ($how*)
     and any of ($run*)) or (filesize < 4KB and $start and any of ($sheet*) and not $text)
 }
 

@@ -55,7 +55,7 @@ rule Assay_Script_PowerShell_Cradle {
     $text5 = "malicious" nocase
     $text6 = "detect" nocase
   condition:
-    filesize < 4000 and not any of ($text*) and any of ($get*) and ((any of ($run*) and ($secret or any of ($hide*) or ($plain and not $local)))
+    filesize < 4000 and not any of ($text*) and any of ($get*) and ((any of ($run*) and (any of ($secret, $hide*) or ($plain and not $local)))
     or (any of ($start*) and $secret))
 }
 
@@ -166,9 +166,8 @@ rule Assay_Script_PowerShell_Encoded {
     $text2 = { 3c 68 74 6d 6c }
     $text3 = "## "
   condition:
-    (filesize < 512KB and any of ($ps*) and any of ($enc*))
-    or (filesize < 6000 and any of ($ps*) and any of ($hide*) and not any of ($text*)
-    and (any of ($opt*) or ($code and any of ($run*))))
+    any of ($ps*) and ((filesize < 512KB and any of ($enc*))
+    or (filesize < 6000 and any of ($hide*) and not any of ($text*) and (any of ($opt*) or ($code and any of ($run*)))))
 }
 
 rule Assay_Script_PowerShell_Unpacker {
@@ -197,7 +196,7 @@ rule Assay_Script_PowerShell_Unpacker {
     $block3 = ".EntryPoint" nocase
     $quote = "```"
   condition:
-    filesize < 512KB and any of ($code*) and not $quote and ((any of ($pack*) and (any of ($run*) or any of ($block*)))
+    filesize < 512KB and any of ($code*) and not $quote and ((any of ($pack*) and any of ($run*, $block*))
     or (any of ($text*) and any of ($run*) and filesize < 16KB))
 }
 

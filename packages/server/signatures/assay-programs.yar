@@ -22,7 +22,7 @@ rule Assay_Shellcode_Api_Resolver {
     $alloc = { 56 69 72 74 75 61 6c 41 6c 6c 6f 63 }
     $alloc2 = { 6d 6d 61 70 28 }
   condition:
-    $x64 or $x64b or $x86 or (any of ($text*) and any of ($alloc*) and filesize < 2MB)
+    any of ($x*) or (any of ($text*) and any of ($alloc*) and filesize < 2MB)
 }
 
 rule Assay_Loader_Reflective {

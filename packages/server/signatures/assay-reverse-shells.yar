@@ -12,12 +12,10 @@ rule Assay_Script_ReverseShell_Bash {
     $net1 = "/dev/tcp"
     $net2 = "/dev/udp"
     $net3 = "/inet/tcp/0/"
-    $inter1 = "bash -i"
     $inter2 = "sh -i"
     $inter3 = "bash -li"
     $inter4 = "sh <&"
     $inter5 = "sh 0<&"
-    $inter6 = "bash <&"
     $inter7 = "bash -l >"
     $read1 = { ( 77 68 69 6c ) 65 20 72 65 61 64 }  // while read
     $read2 = { ( 72 65 61 64 ) 20 2d 72 }  // read -r
@@ -29,7 +27,6 @@ rule Assay_Script_ReverseShell_Bash {
     $eval3 = "2>&5"
     $eval4 = "2>&9"
     $eval5 = "2>&1 >&"
-    $eval6 = "bash -c \"$"
     $eval7 = "sh -c \"$"
     $eval8 = "|sh"
     $eval9 = "| getline"
@@ -113,7 +110,7 @@ rule Assay_Script_ReverseShell_Netcat {
     $text1 = "```"
     $text2 = "## "
   condition:
-    (((any of ($net*) or $first at 0) and (any of ($exec*) or any of ($pipe*) or (any of ($fifo*) and any of ($shell*)))) or ($relay and any of ($socat*)))
+    (((any of ($net*) or $first at 0) and (any of ($exec*, $pipe*) or (any of ($fifo*) and any of ($shell*)))) or ($relay and any of ($socat*)))
     and ((filesize < 700 and not any of ($text*)) or (filesize < 8KB and uint16(0) == 0x2123))
 }
 
@@ -155,7 +152,7 @@ rule Assay_Script_ReverseShell_Python {
     $listen2 = { ( 61 ) 72 67 70 61 72 73 65 }  // argparse
     $listen3 = "unittest"
   condition:
-    filesize < 6KB and $socket and $import and any of ($connect*) and not any of ($text*) and not any of ($listen*)
+    filesize < 6KB and $socket and $import and any of ($connect*) and not any of ($text*, $listen*)
     and ($spawn or (any of ($tie*) and any of ($shell*)) or (any of ($recv*) and any of ($whole*) and any of ($send*)))
 }
 
@@ -199,7 +196,7 @@ rule Assay_Script_ReverseShell_Perl_Ruby {
     $listen1 = "Listen"
     $listen2 = "TCPServer"
   condition:
-    filesize < 4KB and (any of ($perl*) or any of ($ruby*)) and not any of ($text*) and not any of ($listen*)
+    filesize < 4KB and any of ($perl*, $ruby*) and not any of ($text*, $listen*)
     and ((any of ($tie*) and any of ($in*) and any of ($shell*)) or (any of ($out*) and any of ($read*)))
 }
 
@@ -215,7 +212,6 @@ rule Assay_Script_ReverseShell_PHP {
     $open2 = "stream_socket_client(" nocase
     $open3 = "socket_connect(" nocase
     $run1 = "proc_open(" nocase
-    $run2 = "shell_exec(" nocase
     $run3 = "exec(" nocase
     $run4 = "popen(" nocase
     $run5 = "system(" nocase

@@ -135,8 +135,8 @@ rule Assay_Script_Hidden_Words {
     $split = ".split(\"\").reverse()" nocase
     $split2 = ".split('').reverse()" nocase
   condition:
-    filesize < 48KB and ($active or any of ($host*)) and any of ($run*) and (any of ($name*) or #piece1 + #piece2 + #piece3 > 7
-    or #chr1 + #chr2 > 11 or (any of ($split*)) or ($codes and $active and any of ($host*)))
+    filesize < 48KB and any of ($active, $host*) and any of ($run*) and (any of ($name*, $split*) or #piece1 + #piece2 + #piece3 > 7
+    or #chr1 + #chr2 > 11 or ($codes and $active and any of ($host*)))
 }
 
 rule Assay_Script_Batch_Dropper {
@@ -195,8 +195,8 @@ rule Assay_Script_Batch_Dropper {
     $direct8 = "/format:http" nocase
   condition:
     filesize < 64KB and ($batch1 in (0..512) or $batch2 in (0..512) or $batch3 in (0..512) or $batch4 at 0)
-    and ((any of ($tool*) and any of ($opt*) and (any of ($keep*) or any of ($start*))) or (any of ($get*) and any of ($keep*))
-    or any of ($break*) or $letters or #cut > 4 or any of ($direct*))
+    and ((any of ($tool*) and any of ($opt*) and any of ($keep*, $start*)) or (any of ($get*) and any of ($keep*))
+    or any of ($break*, $letters, $direct*) or #cut > 4)
 }
 
 rule Assay_Script_Shell_Cron_Dropper {
@@ -208,7 +208,6 @@ rule Assay_Script_Shell_Cron_Dropper {
     $cron1 = "crontab"
     $cron2 = "/etc/cron.d/"
     $cron3 = "/var/spool/cron"
-    $cron4 = "/etc/crontab"
     $every1 = "* * * * *"
     $every2 = "/1 * * * *"
     $every3 = "/5 * * * *"
@@ -243,7 +242,6 @@ rule Assay_Script_Shell_Bot_Dropper {
     author = "Assay"
     date = "2026-11-15"
   strings:
-    $cd1 = "cd /tmp || cd /var/run || cd /mnt || cd /root || cd /"
     $cd2 = "cd /tmp || cd /var/run || cd /mnt || cd /root"
     $cd3 = "cd /tmp; wget http"
     $get1 = "wget http://"

@@ -62,7 +62,7 @@ rule Assay_Webshell_PHP_Eval {
     $safe4 = "in_array(" nocase
   condition:
     filesize < 200KB and (uint16(0) == 0x3f3c or $page in (0..512))
-    and (any of ($eval*) or $write or (any of ($exec*) and not any of ($safe*)))
+    and (any of ($eval*, $write) or (any of ($exec*) and not any of ($safe*)))
 }
 
 rule Assay_Webshell_PHP_Variable {
@@ -249,8 +249,8 @@ rule Assay_Webshell_PHP_Family {
     $check9 = "session" nocase
     $check10 = "->"
   condition:
-    (uint16(0) == 0x3f3c or $page in (0..512)) and ((any of ($n*) and 2 of ($x*)) or (filesize < 64KB and any of ($os*)
-    and any of ($up*) and any of ($x*)) or (filesize < 1200 and any of ($up*) and not any of ($check*)))
+    (uint16(0) == 0x3f3c or $page in (0..512)) and ((any of ($n*) and 2 of ($x*)) or (any of ($up*) and
+    ((filesize < 64KB and any of ($os*) and any of ($x*)) or (filesize < 1200 and not any of ($check*)))))
 }
 
 rule Assay_Webshell_ASP_Eval {
@@ -285,7 +285,7 @@ rule Assay_Webshell_ASP_Eval {
     $load2 = "CSharpCodeProvider" nocase
   condition:
     filesize < 200KB and (uint16(0) == 0x253c or $page1 in (0..512) or $page2 in (0..512) or $page3 in (0..512)) and (any of ($direct*)
-    or (filesize < 8KB and any of ($from*) and (any of ($run*) or any of ($load*))))
+    or (filesize < 8KB and any of ($from*) and any of ($run*, $load*)))
 }
 
 rule Assay_Webshell_ASPX_Command {
@@ -307,7 +307,6 @@ rule Assay_Webshell_ASPX_Command {
     $cmd4 = "%comspec%" nocase
     $cmd5 = "/c " nocase
     $cmd6 = "\"cmd\"" nocase
-    $out1 = "RedirectStandardOutput" nocase
     $out2 = "StandardOutput" nocase
     $out3 = "StdOut" nocase
     $out4 = "ReadAll" nocase
