@@ -57,7 +57,7 @@ rule Assay_Macro_Downloader {
     $run12 = ".Run(" nocase
   condition:
     ($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and any of ($auto*) and any of ($run*)
-    and (any of ($fetch*) or (any of ($get*) and any of ($save*)) or (any of ($save*) and any of ($kind*)))
+    and (any of ($fetch*) or (any of ($save*) and any of ($get*, $kind*)))
 }
 
 rule Assay_Macro_Command {
@@ -89,7 +89,7 @@ rule Assay_Macro_Command {
     $how4 = "-w hidden" nocase
     $how5 = "http://" nocase
     $how6 = "https://" nocase
-    $how7 = "frombase64" nocase
+    $how7 = { ( 46 | 66 ) ( 52 | 72 ) ( 4f | 6f ) ( 4d | 6d ) ( 42 | 62 ) ( 41 | 61 ) ( 53 | 73 ) ( 45 | 65 ) 36 34 }  // frombase64
     $how8 = "iex" nocase
     $run1 = "WScript.Shell" nocase
     $run2 = "Shell.Application" nocase
@@ -104,7 +104,7 @@ rule Assay_Macro_Command {
     $sheet1 = "=EXEC(" nocase
     $sheet2 = "=CALL(" nocase
   condition:
-    (($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and ($start or any of ($auto*)) and any of ($cmd*) and any of ($how*)
+    (($vba1 in (0..64) or $vba2 in (0..16) or (filesize < 8KB and $vba3 and not $text)) and any of ($start, $auto*) and any of ($cmd*) and any of ($how*)
     and any of ($run*)) or (filesize < 4KB and $start and any of ($sheet*) and not $text)
 }
 
@@ -125,7 +125,7 @@ rule Assay_Macro_Hidden_Words {
     $auto5 = "AutoExec" nocase
     $auto6 = "AutoClose" nocase
     $auto7 = "Auto_Close" nocase
-    $run1 = { ( 43 | 63 ) 72 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 }
+    $run1 = { ( 43 | 63 ) ( 72 ) 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 }
     $run2 = { ( 47 | 67 ) 65 74 ( 4f | 6f ) 62 6a 65 63 74 }
     $run3 = "Shell(" nocase
     $run4 = "Shell (" nocase

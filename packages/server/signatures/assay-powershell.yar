@@ -26,18 +26,18 @@ rule Assay_Script_PowerShell_Cradle {
     $run6 = "Invoke-Expression" nocase
     $run7 = "ScriptBlock]::Create" nocase
     $run8 = "InvokeScript" nocase
-    $run9 = "Assembly]::Load" nocase
+    $run9 = { ( 41 | 61 ) ( 53 | 73 ) ( 53 | 73 ) ( 45 | 65 ) ( 4d | 6d ) ( 42 | 62 ) ( 4c | 6c ) ( 59 | 79 ) 5d 3a 3a ( 4c | 6c ) ( 4f | 6f ) ( 41 | 61 ) ( 44 | 64 ) }  // Assembly]::Load
     $run10 = "Get-Alias" nocase
     $start1 = "Start-Process" nocase
     $start2 = "Invoke-Item" nocase
-    $start3 = "Process]::Start" nocase
+    $start3 = { ( 50 | 70 ) ( 52 | 72 ) ( 4f | 6f ) ( 43 | 63 ) ( 45 | 65 ) ( 53 | 73 ) ( 53 | 73 ) 5d 3a 3a ( 53 | 73 ) ( 54 | 74 ) ( 41 | 61 ) ( 52 | 72 ) ( 54 | 74 ) }  // Process]::Start
     $hide1 = "-w 1 " nocase
     $hide2 = "-nop " nocase
     $hide3 = "-noprofile" nocase
     $hide4 = " -enc" nocase
     $hide5 = "ServerCertificateValidationCallback" nocase
     $hide6 = "DefaultNetworkCredentials" nocase
-    $hide7 = "FromBase64String" nocase
+    $hide7 = { ( 46 | 66 ) ( 52 | 72 ) ( 4f | 6f ) ( 4d | 6d ) ( 42 | 62 ) ( 41 | 61 ) ( 53 | 73 ) ( 45 | 65 ) 36 34 ( 53 | 73 ) ( 54 | 74 ) ( 52 | 72 ) ( 49 | 69 ) ( 4e | 6e ) ( 47 | 67 ) }  // FromBase64String
     $hide8 = "user-agent" nocase
     $hide9 = "MpPreference" nocase
     $hide10 = "\\CurrentVersion\\Run" nocase
@@ -55,7 +55,7 @@ rule Assay_Script_PowerShell_Cradle {
     $text5 = "malicious" nocase
     $text6 = "detect" nocase
   condition:
-    filesize < 4000 and not any of ($text*) and any of ($get*) and ((any of ($run*) and ($secret or any of ($hide*) or ($plain and not $local)))
+    filesize < 4000 and not any of ($text*) and any of ($get*) and ((any of ($run*) and (any of ($secret, $hide*) or ($plain and not $local)))
     or (any of ($start*) and $secret))
 }
 
@@ -65,17 +65,27 @@ rule Assay_Script_PowerShell_Broken_Words {
     author = "Assay"
     date = "2026-11-17"
   strings:
-    $name1 = { ( 44 | 64 ) 6f 77 6e ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 4c | 6c ) 6f 61 64 }
-    $name2 = { ( 44 | 64 ) 6f 77 6e 6c ( 22 | 27 ) [1-5] ( 22 | 27 ) 6f 61 64 }
-    $name3 = { 6f 77 6e 6c 6f 61 64 ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 53 | 73 | 46 | 66 | 44 | 64 ) 74 72 }
-    $name4 = { 6f 61 64 73 74 72 ( 22 | 27 ) [1-5] ( 22 | 27 ) 69 6e 67 }
-    $name5 = { 61 64 53 74 72 ( 22 | 27 ) [1-5] ( 22 | 27 ) 69 6e 67 }
+    $name1a = { ( 44 | 64 ) ( 6f ) 77 6e 22 [1-5] ( 22 | 27 ) ( 4c | 6c ) 6f 61 64 }
+    $name1b = { ( 44 | 64 ) ( 6f ) 77 6e 27 [1-5] ( 22 | 27 ) ( 4c | 6c ) 6f 61 64 }
+    $name2 = { ( 44 | 64 ) ( 6f ) 77 6e 6c ( 22 | 27 ) [1-5] ( 22 | 27 ) 6f 61 64 }
+    $name3 = { ( 6f ) 77 6e 6c 6f 61 64 ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 53 | 73 | 46 | 66 | 44 | 64 ) 74 72 }
+    $name4a = { 6f 61 64 73 74 72 ( 22 | 27 ) [1-5] 22 69 6e 67 }
+    $name4b = { 6f 61 64 73 74 72 ( 22 | 27 ) [1-5] 27 69 6e 67 }
+    $name5a = { 61 64 53 74 72 ( 22 | 27 ) [1-5] 22 69 6e 67 }
+    $name5b = { 61 64 53 74 72 ( 22 | 27 ) [1-5] 27 69 6e 67 }
     $name6 = { 65 74 2e ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 57 | 77 ) 65 62 }
-    $name7 = { ( 57 | 77 ) 65 62 ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 43 | 63 ) 6c 69 }
-    $name8 = { ( 57 | 77 ) 65 62 43 ( 22 | 27 ) [1-5] ( 22 | 27 ) 6c 69 }
+    $name7a = { ( 57 | 77 ) 65 62 ( 22 | 27 ) [1-5] 22 43 6c 69 }
+    $name7b = { ( 57 | 77 ) 65 62 ( 22 | 27 ) [1-5] 22 63 6c 69 }
+    $name7c = { ( 57 | 77 ) 65 62 ( 22 | 27 ) [1-5] 27 43 6c 69 }
+    $name7d = { ( 57 | 77 ) 65 62 ( 22 | 27 ) [1-5] 27 63 6c 69 }
+    $name8a = { ( 57 | 77 ) 65 62 43 ( 22 | 27 ) [1-5] 22 6c 69 }
+    $name8b = { ( 57 | 77 ) 65 62 43 ( 22 | 27 ) [1-5] 27 6c 69 }
     $name9 = { 76 6f 6b 65 2d ( 22 | 27 ) [1-5] ( 22 | 27 ) ?? 78 70 72 }
     $name10 = { 6d 73 69 ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 49 | 55 | 53 ) 6e 69 }
-    $name11 = { 6d 73 69 ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 55 | 75 ) 74 69 }
+    $name11a = { 6d 73 69 ( 22 | 27 ) [1-5] 22 55 74 69 }
+    $name11b = { 6d 73 69 ( 22 | 27 ) [1-5] 22 75 74 69 }
+    $name11c = { 6d 73 69 ( 22 | 27 ) [1-5] 27 55 74 69 }
+    $name11d = { 6d 73 69 ( 22 | 27 ) [1-5] 27 75 74 69 }
     $name12 = "'ie'+'x'" nocase
     $name13 = "'i'+'ex'" nocase
     $name14 = "'i'+'e'+'x'" nocase
@@ -144,7 +154,7 @@ rule Assay_Script_PowerShell_Encoded {
     $opt5 = " /e " nocase
     $opt6 = " /enc" nocase
     $opt7 = " -^e" nocase
-    $code = "FromBase64String" nocase
+    $code = { ( 46 | 66 ) ( 52 | 72 ) ( 4f | 6f ) ( 4d | 6d ) ( 42 | 62 ) ( 41 | 61 ) ( 53 | 73 ) ( 45 | 65 ) 36 34 ( 53 | 73 ) ( 54 | 74 ) ( 52 | 72 ) ( 49 | 69 ) ( 4e | 6e ) ( 47 | 67 ) }  // FromBase64String
     $hide1 = "hidden" nocase
     $hide2 = " -w h" nocase
     $hide3 = " -w 1 " nocase
@@ -156,9 +166,8 @@ rule Assay_Script_PowerShell_Encoded {
     $text2 = { 3c 68 74 6d 6c }
     $text3 = "## "
   condition:
-    (filesize < 512KB and any of ($ps*) and any of ($enc*))
-    or (filesize < 6000 and any of ($ps*) and any of ($hide*) and not any of ($text*)
-    and (any of ($opt*) or ($code and any of ($run*))))
+    any of ($ps*) and ((filesize < 512KB and any of ($enc*))
+    or (filesize < 6000 and any of ($hide*) and not any of ($text*) and (any of ($opt*) or ($code and any of ($run*)))))
 }
 
 rule Assay_Script_PowerShell_Unpacker {
@@ -167,7 +176,7 @@ rule Assay_Script_PowerShell_Unpacker {
     author = "Assay"
     date = "2026-11-17"
   strings:
-    $code1 = { ( 46 | 66 ) 72 6f 6d ( 42 | 62 ) 61 73 65 36 34 ( 53 | 73 ) 74 72 69 6e 67 }
+    $code1 = { ( 46 | 66 ) ( 72 6f 6d ) ( 42 | 62 ) ( 61 ) 73 65 36 34 ( 53 | 73 ) 74 72 69 6e 67 }
     $code2 = "-bxor" nocase
     $code3 = "[char[]]" nocase
     $code4 = "ToInt32(" nocase
@@ -187,7 +196,7 @@ rule Assay_Script_PowerShell_Unpacker {
     $block3 = ".EntryPoint" nocase
     $quote = "```"
   condition:
-    filesize < 512KB and any of ($code*) and not $quote and ((any of ($pack*) and (any of ($run*) or any of ($block*)))
+    filesize < 512KB and any of ($code*) and not $quote and ((any of ($pack*) and any of ($run*, $block*))
     or (any of ($text*) and any of ($run*) and filesize < 16KB))
 }
 
@@ -221,7 +230,7 @@ rule Assay_Script_PowerShell_Shellcode {
     $c = "Marshal]::Copy(" nocase
     $d = "kernel32" nocase
     $e1 = "[Byte[]]" nocase
-    $e2 = "FromBase64String(" nocase
+    $e2 = { ( 46 | 66 ) ( 52 | 72 ) ( 4f | 6f ) ( 4d | 6d ) ( 42 | 62 ) ( 41 | 61 ) ( 53 | 73 ) ( 45 | 65 ) 36 34 ( 53 | 73 ) ( 54 | 74 ) ( 52 | 72 ) ( 49 | 69 ) ( 4e | 6e ) ( 47 | 67 ) 28 }  // FromBase64String(
     $f1 = "0x3000" nocase
     $f2 = "0x40" nocase
   condition:

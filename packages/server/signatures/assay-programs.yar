@@ -22,7 +22,7 @@ rule Assay_Shellcode_Api_Resolver {
     $alloc = { 56 69 72 74 75 61 6c 41 6c 6c 6f 63 }
     $alloc2 = { 6d 6d 61 70 28 }
   condition:
-    $x64 or $x64b or $x86 or (any of ($text*) and any of ($alloc*) and filesize < 2MB)
+    any of ($x*) or (any of ($text*) and any of ($alloc*) and filesize < 2MB)
 }
 
 rule Assay_Loader_Reflective {
@@ -94,7 +94,7 @@ rule Assay_Miner_Program {
     author = "Assay"
     date = "2026-11-15"
   strings:
-    $url = "stratum+tcp://"
+    $url = { ( 73 74 72 61 74 ) 75 6d 2b 74 63 70 3a 2f 2f }  // stratum+tcp://
     $own1 = "donate-level"
     $a3 = "randomx"
     $a4 = "xmrig"

@@ -12,24 +12,21 @@ rule Assay_Script_ReverseShell_Bash {
     $net1 = "/dev/tcp"
     $net2 = "/dev/udp"
     $net3 = "/inet/tcp/0/"
-    $inter1 = "bash -i"
     $inter2 = "sh -i"
     $inter3 = "bash -li"
     $inter4 = "sh <&"
     $inter5 = "sh 0<&"
-    $inter6 = "bash <&"
     $inter7 = "bash -l >"
-    $read1 = "while read"
-    $read2 = "read -r"
-    $read3 = "read line"
-    $read4 = "read cmd"
+    $read1 = { ( 77 68 69 6c ) 65 20 72 65 61 64 }  // while read
+    $read2 = { ( 72 65 61 64 ) 20 2d 72 }  // read -r
+    $read3 = { ( 72 65 ) 61 64 20 6c 69 6e 65 }  // read line
+    $read4 = { ( 72 65 61 64 ) 20 63 6d 64 }  // read cmd
     $read5 = "|& getline"
     $eval1 = "eval "
     $eval2 = "2>&3"
     $eval3 = "2>&5"
     $eval4 = "2>&9"
     $eval5 = "2>&1 >&"
-    $eval6 = "bash -c \"$"
     $eval7 = "sh -c \"$"
     $eval8 = "|sh"
     $eval9 = "| getline"
@@ -113,7 +110,7 @@ rule Assay_Script_ReverseShell_Netcat {
     $text1 = "```"
     $text2 = "## "
   condition:
-    (((any of ($net*) or $first at 0) and (any of ($exec*) or any of ($pipe*) or (any of ($fifo*) and any of ($shell*)))) or ($relay and any of ($socat*)))
+    (((any of ($net*) or $first at 0) and (any of ($exec*, $pipe*) or (any of ($fifo*) and any of ($shell*)))) or ($relay and any of ($socat*)))
     and ((filesize < 700 and not any of ($text*)) or (filesize < 8KB and uint16(0) == 0x2123))
 }
 
@@ -124,7 +121,7 @@ rule Assay_Script_ReverseShell_Python {
     date = "2026-11-17"
   strings:
     $socket = "socket"
-    $connect1 = "connect("
+    $connect1 = { ( 63 6f 6e 6e 65 ) 63 74 28 }  // connect(
     $connect2 = "create_connection("
     $connect3 = "open_connection("
     $tie1 = "dup2"
@@ -144,7 +141,7 @@ rule Assay_Script_ReverseShell_Python {
     $whole1 = "shell=True"
     $whole2 = "shell = True"
     $whole3 = "os.popen("
-    $whole4 = "getoutput("
+    $whole4 = { ( 67 65 ) 74 6f 75 74 70 75 74 28 }  // getoutput(
     $send1 = ".send("
     $send2 = ".sendall("
     $send3 = ".write("
@@ -152,10 +149,10 @@ rule Assay_Script_ReverseShell_Python {
     $text1 = "```"
     $text2 = "## "
     $listen1 = ".listen("
-    $listen2 = "argparse"
+    $listen2 = { ( 61 ) 72 67 70 61 72 73 65 }  // argparse
     $listen3 = "unittest"
   condition:
-    filesize < 6KB and $socket and $import and any of ($connect*) and not any of ($text*) and not any of ($listen*)
+    filesize < 6KB and $socket and $import and any of ($connect*) and not any of ($text*, $listen*)
     and ($spawn or (any of ($tie*) and any of ($shell*)) or (any of ($recv*) and any of ($whole*) and any of ($send*)))
 }
 
@@ -166,7 +163,7 @@ rule Assay_Script_ReverseShell_Perl_Ruby {
     date = "2026-11-17"
   strings:
     $perl1 = "IO::Socket"
-    $perl2 = "use Socket"
+    $perl2 = { ( 75 73 65 20 ) 53 6f 63 6b 65 74 }  // use Socket
     $ruby1 = "TCPSocket"
     $tie1 = "fdopen"
     $tie2 = ">&"
@@ -192,14 +189,14 @@ rule Assay_Script_ReverseShell_Perl_Ruby {
     $out5 = "`#{"
     $read1 = "<$"
     $read2 = ".gets"
-    $read3 = "getline"
+    $read3 = { ( 67 ) 65 74 6c 69 6e 65 }  // getline
     $read4 = "recv("
     $text1 = "```"
     $text2 = "## "
     $listen1 = "Listen"
     $listen2 = "TCPServer"
   condition:
-    filesize < 4KB and (any of ($perl*) or any of ($ruby*)) and not any of ($text*) and not any of ($listen*)
+    filesize < 4KB and any of ($perl*, $ruby*) and not any of ($text*, $listen*)
     and ((any of ($tie*) and any of ($in*) and any of ($shell*)) or (any of ($out*) and any of ($read*)))
 }
 
@@ -215,7 +212,6 @@ rule Assay_Script_ReverseShell_PHP {
     $open2 = "stream_socket_client(" nocase
     $open3 = "socket_connect(" nocase
     $run1 = "proc_open(" nocase
-    $run2 = "shell_exec(" nocase
     $run3 = "exec(" nocase
     $run4 = "popen(" nocase
     $run5 = "system(" nocase
@@ -235,7 +231,7 @@ rule Assay_Script_ReverseShell_PHP {
     $exec1 = "shell_exec($" nocase
     $exec2 = " exec($" nocase
     $exec3 = "popen($" nocase
-    $class = "namespace "
+    $class = { ( 6e 61 6d ) 65 73 70 61 63 65 20 }  // "namespace "
   condition:
     filesize < 16KB and (uint16(0) == 0x3f3c or $page1 in (0..512) or ($page2 in (0..256) and filesize < 800)) and any of ($open*)
     and not $class and ((any of ($run*) and any of ($shell*)) or (any of ($loop*) and any of ($back*) and any of ($exec*)))
@@ -285,16 +281,16 @@ rule Assay_Script_ReverseShell_Program {
     $go1 = "net.Dial("
     $go2 = "exec.Command("
     $java1 = "new Socket("
-    $java2 = "getOutputStream("
-    $java3 = "getInputStream("
+    $java2 = { ( 67 65 ) 74 4f 75 74 70 75 74 53 74 72 65 61 6d 28 }  // getOutputStream(
+    $java3 = { ( 67 65 74 ) 49 6e 70 75 74 53 74 72 65 61 6d 28 }  // getInputStream(
     $process1 = "exec("
     $process2 = "ProcessBuilder("
     $lua1 = "require('socket')"
     $lua2 = "require(\"socket\")"
     $open = "io.popen("
-    $c_1 = "sin_addr"
+    $c_1 = { ( 73 69 ) 6e 5f 61 64 64 72 }  // sin_addr
     $c_2 = "dup2("
-    $connect = "connect("
+    $connect = { ( 63 6f 6e 6e 65 ) 63 74 28 }  // connect(
     $shell1 = "/bin/sh"
     $shell2 = "/bin/bash"
     $shell3 = "cmd.exe" nocase

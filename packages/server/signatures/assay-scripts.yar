@@ -8,8 +8,8 @@ rule Assay_Script_WScript_Dropper {
     author = "Assay"
     date = "2026-11-17"
   strings:
-    $host1 = { ( 43 | 63 ) 72 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 ( 28 | 20 ) }
-    $host2 = { ( 41 | 61 ) 63 74 69 76 65 ( 58 | 78 ) ( 4f | 6f ) 62 6a 65 63 74 }
+    $host1 = { ( 43 | 63 ) ( 72 ) 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 ( 28 | 20 ) }
+    $host2 = { ( 41 | 61 ) ( 63 ) 74 69 76 65 ( 58 | 78 ) ( 4f | 6f ) 62 6a 65 63 74 }
     $host3 = { 43 52 45 41 54 45 4f 42 4a 45 43 54 }
     $get1 = "XMLHTTP" nocase
     $get2 = "WinHttpRequest" nocase
@@ -42,8 +42,8 @@ rule Assay_Script_Command_Launcher {
     author = "Assay"
     date = "2026-11-17"
   strings:
-    $host1 = { ( 43 | 63 ) 72 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 ( 28 | 20 ) }
-    $host2 = { ( 41 | 61 ) 63 74 69 76 65 ( 58 | 78 ) ( 4f | 6f ) 62 6a 65 63 74 }
+    $host1 = { ( 43 | 63 ) ( 72 ) 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 ( 28 | 20 ) }
+    $host2 = { ( 41 | 61 ) ( 63 ) 74 69 76 65 ( 58 | 78 ) ( 4f | 6f ) 62 6a 65 63 74 }
     $host3 = { ( 47 | 67 ) 65 74 ( 4f | 6f ) 62 6a 65 63 74 28 }
     $run1 = ".Run" nocase
     $run2 = ".ShellExecute" nocase
@@ -60,7 +60,7 @@ rule Assay_Script_Command_Launcher {
     $tool8 = "cmd /c" nocase
     $how1 = " -enc " nocase
     $how2 = " -encodedcommand" nocase
-    $how3 = "FromBase64String" nocase
+    $how3 = { ( 46 | 66 ) ( 52 | 72 ) ( 4f | 6f ) ( 4d | 6d ) ( 42 | 62 ) ( 41 | 61 ) ( 53 | 73 ) ( 45 | 65 ) 36 34 ( 53 | 73 ) ( 54 | 74 ) ( 52 | 72 ) ( 49 | 69 ) ( 4e | 6e ) ( 47 | 67 ) }  // FromBase64String
     $how4 = "DownloadString" nocase
     $how5 = "DownloadFile" nocase
     $how6 = "Net.WebClient" nocase
@@ -83,8 +83,8 @@ rule Assay_Script_Hidden_Words {
     author = "Assay"
     date = "2026-11-17"
   strings:
-    $host1 = { ( 43 | 63 ) 72 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 ( 28 | 20 ) }
-    $active = { ( 41 | 61 ) 63 74 69 76 65 ( 58 | 78 ) ( 4f | 6f ) 62 6a 65 63 74 }
+    $host1 = { ( 43 | 63 ) ( 72 ) 65 61 74 65 ( 4f | 6f ) 62 6a 65 63 74 ( 28 | 20 ) }
+    $active = { ( 41 | 61 ) ( 63 ) 74 69 76 65 ( 58 | 78 ) ( 4f | 6f ) 62 6a 65 63 74 }
     $host2 = { ( 57 | 77 ) ( 53 | 73 ) 63 72 69 70 74 2e }
     $run1 = ".Run" nocase
     $run2 = "Run\"]" nocase
@@ -107,15 +107,23 @@ rule Assay_Script_Hidden_Words {
     $name8 = { 57 53 ( 22 | 27 ) [1-5] ( 22 | 27 ) 63 72 69 }
     $name9 = { ( 53 | 73 ) 63 72 ( 22 | 27 ) [1-5] ( 22 | 27 ) 69 70 74 }
     $name10 = { 63 72 69 70 74 ( 22 | 27 ) [1-5] ( 22 | 27 ) 2e ?? 68 65 6c }
-    $name11 = { 72 69 70 74 2e ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 53 | 73 ) 68 65 }
+    $name11a = { 72 69 70 74 2e ( 22 | 27 ) [1-5] 22 53 68 65 }
+    $name11b = { 72 69 70 74 2e ( 22 | 27 ) [1-5] 22 73 68 65 }
+    $name11c = { 72 69 70 74 2e ( 22 | 27 ) [1-5] 27 53 68 65 }
+    $name11d = { 72 69 70 74 2e ( 22 | 27 ) [1-5] 27 73 68 65 }
     $name12 = { 72 69 70 74 2e ( 53 | 73 ) ( 22 | 27 ) [1-5] ( 22 | 27 ) 68 65 6c }
     $name13 = { 72 69 70 74 2e ( 53 | 73 ) 68 ( 22 | 27 ) [1-5] ( 22 | 27 ) 65 6c 6c }
-    $name14 = { 70 6f 77 ( 22 | 27 ) [1-5] ( 22 | 27 ) 65 72 73 }
-    $name15 = { 70 6f 77 65 72 ( 22 | 27 ) [1-5] ( 22 | 27 ) 73 68 }
+    $name14a = { 70 6f 77 ( 22 | 27 ) [1-5] 22 65 72 73 }
+    $name14b = { 70 6f 77 ( 22 | 27 ) [1-5] 27 65 72 73 }
+    $name15a = { 70 6f 77 65 72 ( 22 | 27 ) [1-5] 22 73 68 }
+    $name15b = { 70 6f 77 65 72 ( 22 | 27 ) [1-5] 27 73 68 }
     $name16 = { 70 6f 77 65 72 73 68 ( 22 | 27 ) [1-5] ( 22 | 27 ) 65 6c 6c }
     $name17 = { 58 4d 4c ( 22 | 27 ) [1-5] ( 22 | 27 ) 48 54 54 50 }
     $name18 = { 4d 4c 32 2e ( 22 | 27 ) [1-5] ( 22 | 27 ) 58 4d 4c }
-    $name19 = { 44 42 2e ( 22 | 27 ) [1-5] ( 22 | 27 ) ( 53 | 73 ) 74 72 }
+    $name19a = { 44 42 2e ( 22 | 27 ) [1-5] 22 53 74 72 }
+    $name19b = { 44 42 2e ( 22 | 27 ) [1-5] 22 73 74 72 }
+    $name19c = { 44 42 2e ( 22 | 27 ) [1-5] 27 53 74 72 }
+    $name19d = { 44 42 2e ( 22 | 27 ) [1-5] 27 73 74 72 }
     $name20 = { 41 44 4f ( 22 | 27 ) [1-5] ( 22 | 27 ) 44 42 }
     $name21 = "StrReverse(" nocase
     $piece1 = "\" & \""
@@ -127,8 +135,8 @@ rule Assay_Script_Hidden_Words {
     $split = ".split(\"\").reverse()" nocase
     $split2 = ".split('').reverse()" nocase
   condition:
-    filesize < 48KB and ($active or any of ($host*)) and any of ($run*) and (any of ($name*) or #piece1 + #piece2 + #piece3 > 7
-    or #chr1 + #chr2 > 11 or (any of ($split*)) or ($codes and $active and any of ($host*)))
+    filesize < 48KB and any of ($active, $host*) and any of ($run*) and (any of ($name*, $split*) or #piece1 + #piece2 + #piece3 > 7
+    or #chr1 + #chr2 > 11 or ($codes and $active and any of ($host*)))
 }
 
 rule Assay_Script_Batch_Dropper {
@@ -187,8 +195,8 @@ rule Assay_Script_Batch_Dropper {
     $direct8 = "/format:http" nocase
   condition:
     filesize < 64KB and ($batch1 in (0..512) or $batch2 in (0..512) or $batch3 in (0..512) or $batch4 at 0)
-    and ((any of ($tool*) and any of ($opt*) and (any of ($keep*) or any of ($start*))) or (any of ($get*) and any of ($keep*))
-    or any of ($break*) or $letters or #cut > 4 or any of ($direct*))
+    and ((any of ($tool*) and any of ($opt*) and any of ($keep*, $start*)) or (any of ($get*) and any of ($keep*))
+    or any of ($break*, $letters, $direct*) or #cut > 4)
 }
 
 rule Assay_Script_Shell_Cron_Dropper {
@@ -200,7 +208,6 @@ rule Assay_Script_Shell_Cron_Dropper {
     $cron1 = "crontab"
     $cron2 = "/etc/cron.d/"
     $cron3 = "/var/spool/cron"
-    $cron4 = "/etc/crontab"
     $every1 = "* * * * *"
     $every2 = "/1 * * * *"
     $every3 = "/5 * * * *"
@@ -220,7 +227,7 @@ rule Assay_Script_Shell_Cron_Dropper {
     $rival3 = "kinsing"
     $rival4 = "kdevtmpfsi"
     $rival5 = "cryptonight"
-    $rival6 = "stratum"
+    $rival6 = { ( 73 74 72 61 ) 74 75 6d }  // stratum
     $kill1 = "pkill -"
     $kill2 = "killall "
     $kill3 = "kill -9"
@@ -235,7 +242,6 @@ rule Assay_Script_Shell_Bot_Dropper {
     author = "Assay"
     date = "2026-11-15"
   strings:
-    $cd1 = "cd /tmp || cd /var/run || cd /mnt || cd /root || cd /"
     $cd2 = "cd /tmp || cd /var/run || cd /mnt || cd /root"
     $cd3 = "cd /tmp; wget http"
     $get1 = "wget http://"
@@ -278,8 +284,8 @@ rule Assay_Miner_Config {
     $donate = "\"donate-level\""
     $pools = "\"pools\""
     $user = "\"user\""
-    $url1 = "stratum+tcp://"
-    $url2 = "stratum+ssl://"
+    $url1 = { ( 73 74 72 61 74 ) 75 6d 2b 74 63 70 3a 2f 2f }  // stratum+tcp://
+    $url2 = { ( 73 74 72 61 74 ) 75 6d 2b 73 73 6c 3a 2f 2f }  // stratum+ssl://
     $url3 = "\"url\""
     $algo1 = "\"rx/0\""
     $algo2 = "\"randomx\""
@@ -296,9 +302,9 @@ rule Assay_Miner_Script {
     author = "Assay"
     date = "2026-11-15"
   strings:
-    $url1 = "stratum+tcp://"
-    $url2 = "stratum+ssl://"
-    $url3 = "stratum2+tcp://"
+    $url1 = { ( 73 74 72 61 74 ) 75 6d 2b 74 63 70 3a 2f 2f }  // stratum+tcp://
+    $url2 = { ( 73 74 72 61 74 ) 75 6d 2b 73 73 6c 3a 2f 2f }  // stratum+ssl://
+    $url3 = { ( 73 74 72 61 74 75 ) 6d 32 2b 74 63 70 3a 2f 2f }  // stratum2+tcp://
     $m1 = "xmrig"
     $m2 = "minerd"
     $m3 = "--donate-level"

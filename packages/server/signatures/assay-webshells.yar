@@ -10,6 +10,9 @@
     of blanks as one.
   - No regular expressions and no loops: clamd runs expressions over the whole file. Strings below four bytes match everywhere, and
     are not used on their own.
+  - clamd finds a string by its first three fixed bytes, in hex by those of each part between jumps, and compares the rest wherever they
+    are. A group of one moves them on to rarer bytes: ( 77 68 69 6c ) 65 20 72 is found by "e r" instead of "whi". Where only two bytes
+    follow a quote, there is a string for each quote, so that the quote is one of the three.
   - The rules do not match their own source: an anchor at the start of the file, a limit of size below that of the source, or one part
     written in hexadecimal. No HTML tag stands here as text, or clamd takes the file for a page and cuts it into pieces.
 */
@@ -24,7 +27,7 @@ rule Assay_Webshell_PHP_Eval {
     // A call, up to 28 bytes, and a variable of the request
     $eval1 = { 65 76 61 6c 28 [0-28] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $eval2 = { 65 76 61 6c 20 28 [0-28] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
-    $eval3 = { 61 73 73 65 72 74 28 [0-20] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
+    $eval3 = { ( 61 73 73 65 ) 72 74 28 [0-20] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $eval4 = { 63 72 65 61 74 65 5f 66 75 6e 63 74 69 6f 6e [1-20] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $eval5 = { 63 61 6c 6c 5f 75 73 65 72 5f 66 75 6e 63 [1-8] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $eval6 = { 61 72 72 61 79 5f 6d 61 70 [1-3] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
@@ -49,17 +52,17 @@ rule Assay_Webshell_PHP_Eval {
     $exec5 = { 70 61 73 73 74 68 72 75 28 [0-24] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $exec6 = { 70 61 73 73 74 68 72 75 20 28 [0-24] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $exec7 = { 70 6f 70 65 6e 28 [0-24] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
-    $exec8 = { 70 72 6f 63 5f 6f 70 65 6e 28 [0-24] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
+    $exec8 = { ( 70 72 6f ) 63 5f 6f 70 65 6e 28 [0-24] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $exec9 = { 65 63 68 6f 20 60 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $exec10 = { 3d 20 60 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
-    $write = { 66 69 6c 65 5f 70 75 74 5f 63 6f 6e 74 65 6e 74 73 [1-3] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
+    $write = { ( 66 69 6c 65 ) 5f 70 75 74 5f 63 6f 6e 74 65 6e 74 73 [1-3] 24 5f ( 50 4f 53 54 | 47 45 54 | 52 45 51 55 45 53 54 | 43 4f 4f 4b 49 45 ) }
     $safe1 = "escapeshell" nocase
     $safe2 = "intval(" nocase
     $safe3 = "(int)" nocase
     $safe4 = "in_array(" nocase
   condition:
     filesize < 200KB and (uint16(0) == 0x3f3c or $page in (0..512))
-    and (any of ($eval*) or $write or (any of ($exec*) and not any of ($safe*)))
+    and (any of ($eval*, $write) or (any of ($exec*) and not any of ($safe*)))
 }
 
 rule Assay_Webshell_PHP_Variable {
@@ -75,16 +78,16 @@ rule Assay_Webshell_PHP_Variable {
     $from4 = "_COOKIE"
     $from5 = { 24 5f 53 45 52 56 45 52 5b ?? 48 54 54 50 5f }
     $from6 = "php://input"
-    $from7 = "getallheaders"
-    $from8 = "filter_input("
+    $from7 = { ( 67 65 74 61 ) 6c 6c 68 65 61 64 65 72 73 }  // getallheaders
+    $from8 = { ( 66 69 6c 74 65 ) 72 5f 69 6e 70 75 74 28 }  // filter_input(
     $sink1 = { 65 76 61 6c [0-1] 28 24 }
-    $sink2 = { 61 73 73 65 72 74 [0-1] 28 24 }
+    $sink2 = { ( 61 ) 73 73 65 72 74 [0-1] 28 24 }
     $sink3 = { 73 79 73 74 65 6d [0-2] 28 24 }
     $sink4 = { 73 68 65 6c 6c 5f 65 78 65 63 [0-2] 28 24 }
     $sink5 = { ( 20 | 40 | 0a | 09 | 3b | 3d | 28 | 7b ) 65 78 65 63 [0-1] 28 24 }
     $sink6 = { 70 61 73 73 74 68 72 75 [0-2] 28 24 }
     $sink7 = { 70 6f 70 65 6e [0-1] 28 24 }
-    $sink8 = { 70 72 6f 63 5f 6f 70 65 6e [0-1] 28 24 }
+    $sink8 = { ( 70 72 6f ) 63 5f 6f 70 65 6e [0-1] 28 24 }
     $sink9 = { 70 63 6e 74 6c 5f 65 78 65 63 [0-1] 28 24 }
     $sink10 = "create_function("
     $sink11 = "echo `$"
@@ -93,19 +96,19 @@ rule Assay_Webshell_PHP_Variable {
     $by2 = "array_map("
     $by3 = "array_filter("
     $by4 = "usort("
-    $name1 = { ( 27 | 22 ) 61 73 73 65 72 74 ( 27 | 22 ) }
+    $name1 = { ( 27 | 22 ) ( 61 ) 73 73 65 72 74 ( 27 | 22 ) }
     $name2 = { ( 27 | 22 ) 73 79 73 74 65 6d ( 27 | 22 ) }
     $name3 = { ( 27 | 22 ) 73 68 65 6c 6c 5f 65 78 65 63 ( 27 | 22 ) }
     $name4 = { ( 27 | 22 ) 70 61 73 73 74 68 72 75 ( 27 | 22 ) }
     $safe1 = "escapeshell"
     $safe2 = "in_array("
-    $safe3 = "preg_match("
+    $safe3 = { ( 70 72 ) 65 67 5f 6d 61 74 63 68 28 }  // preg_match(
     $safe4 = "ctype_"
-    $safe5 = "intval("
+    $safe5 = { ( 69 ) 6e 74 76 61 6c 28 }  // intval(
     $safe6 = "(int)"
     $safe7 = "FILTER_VALIDATE"
     $safe8 = "require"
-    $safe9 = "namespace "
+    $safe9 = { ( 6e 61 6d ) 65 73 70 61 63 65 20 }  // "namespace "
   condition:
     filesize < 6KB and (uint16(0) == 0x3f3c or $page in (0..512)) and any of ($from*)
     and (any of ($sink*) or (any of ($by*) and any of ($name*)) or 2 of ($name*)) and not any of ($safe*)
@@ -124,7 +127,7 @@ rule Assay_Webshell_PHP_Hidden_Name {
     $from4 = "_COOKIE"
     $from5 = { 24 5f 53 45 52 56 45 52 5b ?? 48 54 54 50 5f }
     $from6 = "php://input"
-    $from7 = "getallheaders"
+    $from7 = { ( 67 65 74 61 ) 6c 6c 68 65 61 64 65 72 73 }  // getallheaders
     $from8 = "'_PO'"
     $from9 = "'_GE'"
     // base64
@@ -153,15 +156,22 @@ rule Assay_Webshell_PHP_Hidden_Name {
     $name19 = { 63 68 72 28 31 31 35 29 [1-3] 63 68 72 28 31 32 31 29 }
     $name20 = { 63 68 72 28 31 30 31 29 [1-3] 63 68 72 28 31 31 38 29 }
     // Pieces
-    $name21 = { 73 79 ( 27 | 22 ) [1-5] ( 27 | 22 ) 73 74 }
-    $name22 = { 73 79 73 ( 27 | 22 ) [1-5] ( 27 | 22 ) 74 65 }
-    $name23 = { 73 79 73 74 ( 27 | 22 ) [1-5] ( 27 | 22 ) 65 6d }
+    $name21a = { 73 79 ( 27 | 22 ) [1-5] 22 73 74 }
+    $name21b = { 73 79 ( 27 | 22 ) [1-5] 27 73 74 }
+    $name22a = { 73 79 73 ( 27 | 22 ) [1-5] 22 74 65 }
+    $name22b = { 73 79 73 ( 27 | 22 ) [1-5] 27 74 65 }
+    $name23a = { 73 79 73 74 ( 27 | 22 ) [1-5] 22 65 6d }
+    $name23b = { 73 79 73 74 ( 27 | 22 ) [1-5] 27 65 6d }
     $name24 = { 73 68 65 6c 6c ( 27 | 22 ) [1-5] ( 27 | 22 ) 5f 65 }
-    $name25 = { 73 68 65 6c 6c 5f ( 27 | 22 ) [1-5] ( 27 | 22 ) 65 78 }
+    $name25a = { 73 68 65 6c 6c 5f ( 27 | 22 ) [1-5] 22 65 78 }
+    $name25b = { 73 68 65 6c 6c 5f ( 27 | 22 ) [1-5] 27 65 78 }
     $name26 = { 70 61 73 73 ( 27 | 22 ) [1-5] ( 27 | 22 ) 74 68 72 75 }
-    $name27 = { 61 73 ( 27 | 22 ) [1-5] ( 27 | 22 ) 73 65 72 74 }
-    $name28 = { 61 73 73 ( 27 | 22 ) [1-5] ( 27 | 22 ) 65 72 74 }
-    $name29 = { 62 61 73 65 36 34 5f ( 27 | 22 ) [1-5] ( 27 | 22 ) 64 65 }
+    $name27a = { 61 73 22 [1-5] ( 27 | 22 ) 73 65 72 74 }
+    $name27b = { 61 73 27 [1-5] ( 27 | 22 ) 73 65 72 74 }
+    $name28a = { ( 61 ) 73 73 22 [1-5] ( 27 | 22 ) 65 72 74 }
+    $name28b = { ( 61 ) 73 73 27 [1-5] ( 27 | 22 ) 65 72 74 }
+    $name29a = { 62 61 73 65 36 34 5f ( 27 | 22 ) [1-5] 22 64 65 }
+    $name29b = { 62 61 73 65 36 34 5f ( 27 | 22 ) [1-5] 27 64 65 }
     $name30 = { 62 61 73 65 ( 27 | 22 ) [1-5] ( 27 | 22 ) 36 34 }
     $index = { ( 30 | 31 | 32 | 33 | 34 | 35 | 36 | 37 | 38 | 39 ) 5d 2e 24 }
   condition:
@@ -181,12 +191,12 @@ rule Assay_Webshell_PHP_Packed {
     $direct4 = { 65 76 61 6c 28 [0-32] 67 7a 69 6e 66 6c 61 74 65 }
     $direct5 = { 65 76 61 6c 28 [0-32] 67 7a 75 6e 63 6f 6d 70 72 65 73 73 }
     $direct6 = { 65 76 61 6c 28 [0-32] 67 7a 64 65 63 6f 64 65 }
-    $direct7 = { 65 76 61 6c 28 [0-32] 73 74 72 5f 72 6f 74 31 33 }
+    $direct7 = { 65 76 61 6c 28 [0-32] ( 73 74 72 5f 72 ) 6f 74 31 33 }
     $direct8 = { 65 76 61 6c 28 [0-16] 68 65 78 32 62 69 6e }
-    $direct9 = { 65 76 61 6c 28 [0-16] 63 6f 6e 76 65 72 74 5f 75 75 64 65 63 6f 64 65 }
-    $direct10 = { 65 76 61 6c 28 [0-16] 73 74 72 72 65 76 }
-    $direct11 = { 61 73 73 65 72 74 28 [0-16] 62 61 73 65 36 34 5f 64 65 63 6f 64 65 }
-    $direct12 = { 61 73 73 65 72 74 28 [0-16] 67 7a 69 6e 66 6c 61 74 65 }
+    $direct9 = { 65 76 61 6c 28 [0-16] ( 63 6f 6e 76 65 72 74 ) 5f 75 75 64 65 63 6f 64 65 }
+    $direct10 = { 65 76 61 6c 28 [0-16] ( 73 ) 74 72 72 65 76 }
+    $direct11 = { ( 61 73 73 65 ) 72 74 28 [0-16] 62 61 73 65 36 34 5f 64 65 63 6f 64 65 }
+    $direct12 = { ( 61 73 73 65 ) 72 74 28 [0-16] 67 7a 69 6e 66 6c 61 74 65 }
     $direct13 = { 63 72 65 61 74 65 5f 66 75 6e 63 74 69 6f 6e [1-12] 62 61 73 65 36 34 5f 64 65 63 6f 64 65 }
     $eval1 = { 65 76 61 6c [0-2] 28 24 }
     $eval2 = "eval(\"?>" nocase
@@ -239,8 +249,8 @@ rule Assay_Webshell_PHP_Family {
     $check9 = "session" nocase
     $check10 = "->"
   condition:
-    (uint16(0) == 0x3f3c or $page in (0..512)) and ((any of ($n*) and 2 of ($x*)) or (filesize < 64KB and any of ($os*)
-    and any of ($up*) and any of ($x*)) or (filesize < 1200 and any of ($up*) and not any of ($check*)))
+    (uint16(0) == 0x3f3c or $page in (0..512)) and ((any of ($n*) and 2 of ($x*)) or (any of ($up*) and
+    ((filesize < 64KB and any of ($os*) and any of ($x*)) or (filesize < 1200 and not any of ($check*)))))
 }
 
 rule Assay_Webshell_ASP_Eval {
@@ -275,7 +285,7 @@ rule Assay_Webshell_ASP_Eval {
     $load2 = "CSharpCodeProvider" nocase
   condition:
     filesize < 200KB and (uint16(0) == 0x253c or $page1 in (0..512) or $page2 in (0..512) or $page3 in (0..512)) and (any of ($direct*)
-    or (filesize < 8KB and any of ($from*) and (any of ($run*) or any of ($load*))))
+    or (filesize < 8KB and any of ($from*) and any of ($run*, $load*)))
 }
 
 rule Assay_Webshell_ASPX_Command {
@@ -297,7 +307,6 @@ rule Assay_Webshell_ASPX_Command {
     $cmd4 = "%comspec%" nocase
     $cmd5 = "/c " nocase
     $cmd6 = "\"cmd\"" nocase
-    $out1 = "RedirectStandardOutput" nocase
     $out2 = "StandardOutput" nocase
     $out3 = "StdOut" nocase
     $out4 = "ReadAll" nocase
@@ -350,8 +359,8 @@ rule Assay_Webshell_JSP_Command {
     $from5 = "getCookies" nocase
     $from6 = "getQueryString" nocase
     $from7 = "${param" nocase
-    $write = { 46 69 6c 65 4f 75 74 70 75 74 53 74 72 65 61 6d 28 [0-40] 67 65 74 50 61 72 61 6d 65 74 65 72 }
-    $write2 = { 46 69 6c 65 57 72 69 74 65 72 28 [0-40] 67 65 74 50 61 72 61 6d 65 74 65 72 }
+    $write = { 46 69 6c 65 4f 75 74 70 75 74 53 74 72 65 61 6d 28 [0-40] ( 67 65 ) 74 50 61 72 61 6d 65 74 65 72 }
+    $write2 = { 46 69 6c 65 57 72 69 74 65 72 28 [0-40] ( 67 65 ) 74 50 61 72 61 6d 65 74 65 72 }
   condition:
     filesize < 64KB and (uint16(0) == 0x253c or $page1 in (0..512) or $page2 in (0..512) or $page3 in (0..512)) and any of ($from*) and ((any of ($run*)
     and (#call > #fixed or any of ($shell*))) or ($builder and (any of ($shell*) or not $fixed2)) or all of ($script*) or all of ($reflect*) or any of ($write*))
