@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import timers from 'node:timers/promises'
-import { headers, type ScanKind, type TestAnswer, testAnswers } from '@assay/contract'
+import type { ScanKind, TestAnswer } from '@assay/contract'
+import { headers, testAnswers } from '@assay/contract/headers'
 import type { Content } from './content/content.ts'
 import type { Describer } from './content/media-type.ts'
 import type { FetchFailure } from './ports/content-store.ts'
