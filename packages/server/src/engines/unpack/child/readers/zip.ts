@@ -32,7 +32,7 @@ export const zipReader: Reader = {
   name: 'zip',
   recognizes: (source) =>
     beginsAsZip(source) || findEndRecords(source, Math.max(0, source.bytes - tailBytes), 1).length > 0,
-  read: async (source, members) => readZip(source, members),
+  read: readZip,
 }
 
 const beginsAsZip = (source: Source) => heads.some((head) => source.read(0, head.length).equals(head))
