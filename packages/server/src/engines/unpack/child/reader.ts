@@ -41,6 +41,10 @@ export type Reader = {
   read(source: Source, members: Members): Promise<Reading>
 }
 
+/** Whether the bytes of a signature stand at a position. */
+export const hasSignature = (source: Source, signature: Buffer, at = 0): boolean =>
+  source.read(at, at + signature.length).equals(signature)
+
 /** The ranges of `bytes` bytes that are in none of the given ones, in order. */
 export function findGaps(accounted: Range[], bytes: number): Range[] {
   const gaps: Range[] = []

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { macBinaryBytes, readMacBinary } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 
 const appleSingleSignatures = new Set([0x0005_1600, 0x0005_1607])
 const appleSingleHeadBytes = 26
@@ -97,7 +97,7 @@ type Chunk = { start: number; end: number; isXz: boolean }
  */
 export const pbzxReader: Reader = {
   name: 'pbzx',
-  recognizes: (source) => source.bytes >= pbzxHeadBytes && source.read(0, pbzxSignature.length).equals(pbzxSignature),
+  recognizes: (source) => source.bytes >= pbzxHeadBytes && hasSignature(source, pbzxSignature),
   read: readPbzx,
 }
 
@@ -114,7 +114,7 @@ async function readPbzx(source: Source, members: Members): Promise<Reading> {
     if (length === 0) break
     isFollowed = (head.readBigUInt64BE(0) & followedBit) !== 0n
     at = Math.min(source.bytes, start + length)
-    chunks.push({ start, end: at, isXz: source.read(start, start + xzSignature.length).equals(xzSignature) })
+    chunks.push({ start, end: at, isXz: hasSignature(source, xzSignature, start) })
   }
   if (chunks.length > 0) await members.give({ path: '', pieces: toXz(source, chunks) })
   return { accounted: [{ start: 0, end: at }], doubts: [...doubts] }

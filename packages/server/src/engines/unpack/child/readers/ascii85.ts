@@ -1,5 +1,5 @@
 import { ascii85End, ascii85Kinds, minAscii85Chars } from '../../../../domain/content/encoded-text.ts'
-import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import { accountForText, beginsAsText, type EncodedData, findTextEnd, giveEncoded } from './text-lines.ts'
 
 const begin = Buffer.from('<~')
@@ -39,7 +39,7 @@ const byteOrderMark = Buffer.from('\ufeff')
 
 /** The data between marks. Other characters tell that the marks have another meaning. */
 function* listData(source: Source): Generator<Range> {
-  const text = source.read(0, byteOrderMark.length).equals(byteOrderMark) ? byteOrderMark.length : 0
+  const text = hasSignature(source, byteOrderMark) ? byteOrderMark.length : 0
   let start = text
   let before = -1
   for (let stop = source.find(end, 0); stop !== -1; stop = source.find(end, stop + 1)) {

@@ -6,7 +6,7 @@ import { headBytes } from '../../../../domain/content/content.ts'
 import { decodeLzma, type LzmaEnd, lzmaHeadBytes } from '../../../../domain/content/lzma-decoder.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress } from '../inflate.ts'
-import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import type { Damage } from './pdf-filters.ts'
 import { decodeFlate } from './pdf-flate.ts'
 
@@ -202,7 +202,7 @@ type ZisofsHead = { fileBytes: number; tableAt: number; blockBytes: number }
 /** Reads zisofs: files of a disc that the file system decompresses when they are read. */
 export const zisofsReader: Reader = {
   name: 'zisofs',
-  recognizes: (source) => source.read(0, zisofsSignature.length).equals(zisofsSignature),
+  recognizes: (source) => hasSignature(source, zisofsSignature),
   async read(source, members) {
     const head = readZisofsHead(source)
     const doubts = new Set<Doubt>()
@@ -260,7 +260,7 @@ const usualStarts = [0x32, 0x22a]
 /** Reads ActiveMime, in which Office keeps the macros of documents that are saved as web pages or as XML. */
 export const activeMimeReader: Reader = {
   name: 'ActiveMime',
-  recognizes: (source) => source.read(0, activeMimeSignature.length).equals(activeMimeSignature),
+  recognizes: (source) => hasSignature(source, activeMimeSignature),
   async read(source, members) {
     const accounted: Range[] = []
     for (const start of listStreamStarts(source)) {

@@ -1,5 +1,5 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { type Members, type Reader, type Reading, readFirst, type Source } from '../reader.ts'
+import { hasSignature, type Members, type Reader, type Reading, readFirst, type Source } from '../reader.ts'
 import { type OleStream, readOleFile } from './ole-structure.ts'
 
 const signature = Buffer.from('d0cf11e0a1b11ae1', 'hex')
@@ -10,7 +10,7 @@ const signature = Buffer.from('d0cf11e0a1b11ae1', 'hex')
  */
 export const oleReader: Reader = {
   name: 'OLE',
-  recognizes: (source) => source.read(0, signature.length).equals(signature),
+  recognizes: (source) => hasSignature(source, signature),
   read: readOle,
 }
 

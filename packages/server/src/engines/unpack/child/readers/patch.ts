@@ -6,7 +6,7 @@ import { accountForText, beginsAsText, findTextEnd, type Line, listLines, listMa
 /** Files that are members of their own. The lines of all others are one member for each side. */
 const maxFiles = 5000
 
-/** The starts of changes. Only their first characters are compared here. */
+/** The starts of changes, as far as their first characters tell. */
 const marks = /^[ \t]*(?:@@ -\d|\*\*\* \d+(?:,\d+)? \*\*\*\*|\d+(?:,\d+)?[acd]\d+(?:,\d+)?\r?$)|^GIT binary patch/gm
 const binaryMarks = new RegExp(`^${binaryPatch}`, 'gm')
 const longestMark = 100

@@ -1,6 +1,6 @@
 import { isBinary } from '../../../../domain/content/format-row.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { isMixed, type Members, type Reader, type Reading, readFirst, type Source } from '../reader.ts'
+import { hasSignature, isMixed, type Members, type Reader, type Reading, readFirst, type Source } from '../reader.ts'
 import { cut, findPackagedFile } from './ole.ts'
 import { hexValue } from './transfer-encodings.ts'
 
@@ -12,7 +12,7 @@ const headBytes = 8192
 /** Reads RTF: gives the data of embedded objects, and the files in them. */
 export const rtfReader: Reader = {
   name: 'RTF',
-  recognizes: (source) => source.read(0, signature.length).equals(signature),
+  recognizes: (source) => hasSignature(source, signature),
   read: readRtf,
 }
 

@@ -1,5 +1,5 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Reader, type Reading, type Source } from '../reader.ts'
 
 const signature = Buffer.from([0x78, 0x9f, 0x3e, 0x22])
 /** The signature and a key. */
@@ -28,7 +28,7 @@ const dataProperty = 0x3701
 /** Reads TNEF, in which Outlook sends mail as `winmail.dat`: attachments, texts, and messages within the message. */
 export const tnefReader: Reader = {
   name: 'TNEF',
-  recognizes: (source) => source.read(0, signature.length).equals(signature),
+  recognizes: (source) => hasSignature(source, signature),
   read: readTnef,
 }
 
@@ -113,7 +113,7 @@ const maxValues = 100_000
 
 const toPadded = (bytes: number) => Math.ceil(bytes / 4) * 4
 
-/** Lists the texts, binary values, objects and rows of values of a property list; ends with `damaged` where it makes no sense. */
+/** Lists the texts, binary values, objects and rows of values of a property list, and `damaged` where it breaks. */
 function* listMapiValues(source: Source, start: number, end: number): Generator<MapiValue | 'damaged'> {
   let at = start
   let values = 0

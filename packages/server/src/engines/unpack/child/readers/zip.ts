@@ -1,6 +1,6 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress, inflateSmall, smallBytes } from '../inflate.ts'
-import { findGaps, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
+import { findGaps, hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import {
   agreesOnCount,
   type DirectoryEntry,
@@ -35,7 +35,7 @@ export const zipReader: Reader = {
   read: readZip,
 }
 
-const beginsAsZip = (source: Source) => heads.some((head) => source.read(0, head.length).equals(head))
+const beginsAsZip = (source: Source) => heads.some((head) => hasSignature(source, head))
 
 type Zip = {
   source: Source
