@@ -75,14 +75,8 @@ export function toNodeLaunch(options: NodeProgram): Launch {
   return wrapGuarded(user, jailed.command, jailed.args)
 }
 
-/** The `node_modules` that holds a resolved package, and beside it the package with its native part. */
-export function findModulesDir(resolved: string): string {
-  const path = realpathSync(fileURLToPath(resolved))
-  return join(path.slice(0, path.lastIndexOf('/node_modules/')), 'node_modules')
-}
-
-/** In the installation, where only users who can change the program can write. */
-const installationCache = join(import.meta.dirname, '../../../../../node_modules/.cache/assay')
+/** The stripped sources lie in the installation, where only users who can change the program can write. */
+const installationCache = join(packageDir, '../../node_modules/.cache/assay')
 const stripProgram = fileURLToPath(new URL('strip-types.cjs', import.meta.url))
 
 /** The program that each child loads before its own. */
@@ -100,7 +94,7 @@ export function findStrippedSources(name: string, dirs: string[], cacheDir = ins
   const hash = createHash('sha256').update(process.version).update(text).digest('hex')
   const prefix = name.replaceAll(' ', '-')
   const target = join(cacheDir, `${prefix}-${hash.slice(0, 32)}.stripped`)
-  return existsSync(target) || (isWritable(cacheDir) && write(target, prefix, text)) ? target : undefined
+  return existsSync(target) || (canWrite(cacheDir) && writeStripped(target, prefix, text)) ? target : undefined
 }
 
 const listSources = (dir: string): string[] =>
@@ -108,7 +102,7 @@ const listSources = (dir: string): string[] =>
     .filter((path) => path.endsWith('.ts'))
     .map((path) => join(dir, path))
 
-function isWritable(cacheDir: string): boolean {
+function canWrite(cacheDir: string): boolean {
   try {
     mkdirSync(cacheDir, { recursive: true })
     accessSync(cacheDir, constants.W_OK)
@@ -118,11 +112,17 @@ function isWritable(cacheDir: string): boolean {
   }
 }
 
-function write(target: string, prefix: string, sources: string): boolean {
+function writeStripped(target: string, prefix: string, sources: string): boolean {
   const dir = dirname(target)
   // Removes the files of earlier versions. The children of a service that still uses one remove the types themselves.
   // Another service may be writing the same file at this moment.
   const isEarlier = (file: string) => file.startsWith(`${prefix}-`) && !file.startsWith(basename(target))
   for (const file of readdirSync(dir).filter(isEarlier)) rmSync(join(dir, file), { force: true })
   return spawnSync(process.execPath, ['--no-warnings', stripProgram, target], { input: sources, env: {} }).status === 0
+}
+
+/** The `node_modules` that holds a resolved package, and beside it the package with its native part. */
+export function findModulesDir(resolved: string): string {
+  const path = realpathSync(fileURLToPath(resolved))
+  return join(path.slice(0, path.lastIndexOf('/node_modules/')), 'node_modules')
 }

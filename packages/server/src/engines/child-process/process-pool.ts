@@ -73,6 +73,8 @@ export function openProcessPool(deps: PoolDeps) {
   }
 }
 
+export type ProcessPool = ReturnType<typeof openProcessPool>
+
 async function runMeasured<T>(run: (child: Child) => Promise<T>, child: Child, work: Work): Promise<T> {
   const endUse = child.pid === undefined ? undefined : work.onUse?.(child.pid, false)
   try {
@@ -81,8 +83,6 @@ async function runMeasured<T>(run: (child: Child) => Promise<T>, child: Child, w
     endUse?.()
   }
 }
-
-export type ProcessPool = ReturnType<typeof openProcessPool>
 
 function makeProcesses(deps: PoolDeps, signal: AbortSignal) {
   const { name, minProcesses, maxIdle = deps.maxProcesses, log } = deps
@@ -210,16 +210,15 @@ const firstRetryMs = 500
 const lastRetryMs = 60_000
 
 /** Starts processes for a pool, and pauses after a failure, longer each time, so that a broken engine costs little. */
-function makeProcessStarter(deps: {
-  name: string
-  start(signal: AbortSignal): Promise<Child>
-  /** Ends starts and retries. */
-  signal: AbortSignal
-  log: Logger
-  onStarted(child: Child): void
-  onFailed(): void
-  onRetry(): void
-}) {
+function makeProcessStarter(
+  deps: Pick<PoolDeps, 'name' | 'start' | 'log'> & {
+    /** Ends starts and retries. */
+    signal: AbortSignal
+    onStarted(child: Child): void
+    onFailed(): void
+    onRetry(): void
+  },
+) {
   const { name, signal, log } = deps
   const starting = new Set<Promise<void>>()
   let failures = 0

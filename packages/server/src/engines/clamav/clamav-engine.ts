@@ -105,9 +105,7 @@ export function toReport(reply: string): EngineReport {
   if (reply === 'stream: OK') return { findings: [], doubts: [], suspectsContainer: false }
   const alert = /^stream: (.+) FOUND$/s.exec(reply)?.[1]
   if (alert !== undefined) return toAlertReport(alert)
-  if (reply.startsWith('INSTREAM size limit exceeded')) {
-    return unscannable
-  }
+  if (reply.startsWith('INSTREAM size limit exceeded')) return unscannable
   if (scratchFailure.test(reply)) throw new ScratchFull(`clamd replied: ${reply}`)
   throw new EngineDown(reply === '' ? 'clamd closed the connection without a reply' : `clamd replied: ${reply}`)
 }
@@ -124,16 +122,12 @@ function toAlertReport(alert: string): EngineReport {
   return { findings: [name], doubts: [], suspectsContainer: false }
 }
 
-/** clamd could not write to its scratch directory, because it is full. */
-export class ScratchFull extends EngineBusy {}
-
-/** Small content that holds no other is not counted: all kept connections together need a few megabytes for it. */
+/** Small content that holds no other needs no room in the scratch directory: all kept connections together need a few megabytes for it. */
 const freeBytes = 256 * 1024
 const megabyte = 2 ** 20
-const maxWaitMs = 30_000
-/** The part of the directory that background jobs leave free for callers. */
+const maxScratchWaitMs = 30_000
+/** The part of the scratch directory that background jobs leave free for callers. */
 const reservedPart = 1 / 4
-
 /** Content that holds other content rarely becomes larger than this many times its size; bombs do. */
 const usualRatio = 100
 
@@ -145,7 +139,7 @@ const usualRatio = 100
  */
 export function makeScratchBudget({ megabytes }: { megabytes: number }) {
   const reserved = Math.floor(megabytes * reservedPart)
-  const semaphore = makeSemaphore({ count: megabytes, maxWaiting: 10_000, maxWaitMs, reserved })
+  const semaphore = makeSemaphore({ count: megabytes, maxWaiting: 10_000, maxWaitMs: maxScratchWaitMs, reserved })
 
   return {
     /** Rejects with `ScratchFull` only when the whole directory is too small for the content. */
@@ -162,6 +156,9 @@ export function makeScratchBudget({ megabytes }: { megabytes: number }) {
 }
 
 export type ScratchBudget = ReturnType<typeof makeScratchBudget>
+
+/** clamd could not write to its scratch directory, because it is full. */
+export class ScratchFull extends EngineBusy {}
 
 /** Content that holds other content, or is large, may take clamd seconds. All other content takes milliseconds. */
 const isCostly = (content: Content) => estimateMegabytes(content) > 0

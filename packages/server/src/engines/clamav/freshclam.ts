@@ -42,8 +42,7 @@ type UpdaterDeps = LaunchDeps & {
 /** Downloads new signatures from ClamAV's mirrors, or those that are set, at regular times. */
 export function openUpdater(deps: UpdaterDeps) {
   const { officialDir, user, log, toLaunch = toFreshclamLaunch } = deps
-  // The user of freshclam owns its directory, and could put a link in the place of a file that root writes there.
-  const configFile = join(dirname(officialDir), 'freshclam.conf')
+  const configFile = toConfigFile(officialDir)
   let isClosed = false
   let last: UpdateResult | undefined
   let child: ChildProcess | undefined
@@ -125,6 +124,8 @@ export function openUpdater(deps: UpdaterDeps) {
   }
 }
 
+export type Updater = ReturnType<typeof openUpdater>
+
 /** Waits until freshclam has ended; the result has its last errors. */
 function waitForEnd(child: ChildProcess, onEscape: OnEscape | undefined): Promise<Run> {
   let message = ''
@@ -147,7 +148,7 @@ function waitForEnd(child: ChildProcess, onEscape: OnEscape | undefined): Promis
 export function toFreshclamLaunch({ binary, officialDir, user }: LaunchDeps, proxyPort: number, args: string[]) {
   const policy = policies.freshclam({
     binary: realpathSync(binary),
-    reads: [join(dirname(officialDir), 'freshclam.conf')],
+    reads: [toConfigFile(officialDir)],
     writes: [officialDir],
     ports: [proxyPort],
   })
@@ -155,7 +156,8 @@ export function toFreshclamLaunch({ binary, officialDir, user }: LaunchDeps, pro
   return wrapGuarded(user, jailed.command, jailed.args)
 }
 
-export type Updater = ReturnType<typeof openUpdater>
+/** The user of freshclam owns its directory, and could put a link there in the place of a file that root writes. */
+const toConfigFile = (officialDir: string) => join(dirname(officialDir), 'freshclam.conf')
 
 function toConfig({ officialDir, mirror, urls }: UpdaterDeps, proxyPort: number): string {
   const settings = [
@@ -184,15 +186,13 @@ const toLastErrors = (message: string) =>
     .slice(-2)
     .join(' ')
 
-export type MirrorProxy = { port: number; close(): void }
-
 /**
  * Opens an HTTP proxy on the loopback that connects to the hosts of these addresses and to no other. The jail lets
  * freshclam connect to the port of the proxy only, at any host: Landlock knows no addresses. An attacker who takes over
  * freshclam therefore reaches the mirrors, and hosts that listen at the same port, which differs in every run.
  * freshclam asks for a tunnel for every address, with and without TLS.
  */
-export async function openMirrorProxy(addresses: string[]): Promise<MirrorProxy> {
+export async function openMirrorProxy(addresses: string[]): Promise<{ port: number; close(): void }> {
   const allowed = new Set(addresses.flatMap(listTargets))
   const sockets = new Set<Socket>()
   const keep = (socket: Socket) => {

@@ -106,14 +106,14 @@ export type RunningClamd = {
   /** Waits for the next reload to end: true when the new database is in use, false when clamd refused it. */
   whenReloaded(signal: AbortSignal): Promise<boolean>
   exited: Promise<void>
-  /** The processor time that it has used. */
+  /** The processor time that clamd has used. */
   readProcessorMs(): number
   kill(signal: NodeJS.Signals): void
 }
 
 const startTimeoutMs = 120_000
-const pollMs = 20
-const pingTimeoutMs = 2000
+const startPollMs = 20
+const startPingTimeoutMs = 2000
 
 /**
  * Starts clamd and returns when it answers. Throws with clamd's own message when it does not start. Kills clamd when
@@ -157,15 +157,8 @@ export async function startClamd(options: {
 }
 
 /** The command that runs clamd in its jail. */
-export function toClamdLaunch({
-  binary,
-  place: { configFile, databaseDir, boundSocket },
-  sandbox,
-}: {
-  binary: string
-  place: ClamdPlace
-  sandbox: Sandbox
-}) {
+export function toClamdLaunch({ binary, place, sandbox }: { binary: string; place: ClamdPlace; sandbox: Sandbox }) {
+  const { configFile, databaseDir, boundSocket } = place
   const policy = policies.clamd({
     binary: realpathSync(binary),
     reads: [configFile, databaseDir],
@@ -218,6 +211,28 @@ function readMessages(child: ChildProcess) {
   }
 }
 
+async function waitForAnswer(
+  child: ChildProcess,
+  place: ClamdPlace,
+  exited: Promise<void>,
+  findError: () => string | undefined,
+) {
+  const deadline = performance.now() + startTimeoutMs
+  let hasExited = false
+  void exited.then(() => {
+    hasExited = true
+  })
+  for (;;) {
+    if (hasExited) throw new Error(findError() ?? 'clamd ended without a message')
+    if (takeSocket(place) && (await isAnswering({ path: place.socket }, startPingTimeoutMs))) return
+    if (performance.now() > deadline) {
+      child.kill('SIGKILL')
+      throw new Error(`clamd did not answer within ${startTimeoutMs / 1000} s`)
+    }
+    await sleep(startPollMs)
+  }
+}
+
 /**
  * Moves the socket out of the directory of clamd's user, who could put a link to the socket of another service in its
  * place there. Moving follows no link. Returns whether clamd has created its socket.
@@ -232,26 +247,4 @@ export function takeSocket({ boundSocket, socket }: ClamdPlace): boolean {
   if (lstatSync(socket).isSocket()) return true
   removeTree(socket)
   throw new Error(`clamd has put something else in the place of its socket ${boundSocket}`)
-}
-
-async function waitForAnswer(
-  child: ChildProcess,
-  place: ClamdPlace,
-  exited: Promise<void>,
-  findError: () => string | undefined,
-) {
-  const deadline = performance.now() + startTimeoutMs
-  let hasExited = false
-  void exited.then(() => {
-    hasExited = true
-  })
-  for (;;) {
-    if (hasExited) throw new Error(findError() ?? 'clamd ended without a message')
-    if (takeSocket(place) && (await isAnswering({ path: place.socket }, pingTimeoutMs))) return
-    if (performance.now() > deadline) {
-      child.kill('SIGKILL')
-      throw new Error(`clamd did not answer within ${startTimeoutMs / 1000} s`)
-    }
-    await new Promise((resolve) => setTimeout(resolve, pollMs))
-  }
 }

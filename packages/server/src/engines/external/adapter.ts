@@ -82,8 +82,8 @@ export function readVoteRule(options: OptionReader): VoteRule {
   }
 }
 
-const typeForm = /^[a-z]+\/(?:\*|[\w.+-]+)$/
-const typeMust = 'must be a list of media types such as ["application/pdf", "image/*"]'
+const mediaType = /^[a-z]+\/(?:\*|[\w.+-]+)$/
+const mediaTypesMust = 'must be a list of media types such as ["application/pdf", "image/*"]'
 const maxContentBytes = 1_000_000_000_000
 
 export function readCommonOptions(
@@ -102,8 +102,8 @@ export function readCommonOptions(
     seesMembers: options.oneOf('sees', ['files', 'members'], 'files') === 'members',
     minBytes: bytes('min_bytes', 0),
     maxBytes: bytes('max_bytes', maxContentBytes),
-    types: options.texts('types', typeForm, typeMust),
-    skipTypes: options.texts('skip_types', typeForm, typeMust),
+    types: options.texts('types', mediaType, mediaTypesMust),
+    skipTypes: options.texts('skip_types', mediaType, mediaTypesMust),
     cacheMs: options.duration('cache', { min: 0, max: 86_400_000, fallback: 0 }),
     checkMs: options.duration('check_every', { min: 1000, max: 3_600_000, fallback: 30_000 }),
   }
@@ -163,11 +163,11 @@ export function listMatchedNames(output: string, { source }: RegExp): { names: s
 /** The name that a match of the operator's pattern gives: its first group, or all of it. */
 export const toMatchedName = (match: RegExpExecArray): string => (match[1] ?? match[0]).trim() || unnamedThreat
 
-const line = Buffer.from('A harmless line by which Assay finds out whether an engine answers.\n')
+const probeLine = Buffer.from('A harmless line by which Assay finds out whether an engine answers.\n')
 
 /** Content that every engine should call clean: one line, or so many bytes of lines. */
-export function newProbeContent(bytes = line.length): Content {
-  const text = Buffer.alloc(bytes, line)
+export function newProbeContent(bytes = probeLine.length): Content {
+  const text = Buffer.alloc(bytes, probeLine)
   const toHash = (name: 'sha1' | 'sha256') => createHash(name).update(text).digest('hex')
   return {
     bytes: text.length,

@@ -20,7 +20,9 @@ import {
 } from './adapter.ts'
 import { type CommandResult, runCommand } from './run-command.ts'
 
-const absolute = /^\//
+/** Stands for the path of the file in the arguments. */
+const filePlaceholder = '{file}'
+const absolutePath = /^\//
 /** The code with which the loader ends a program that lacks a library, and shells one that they do not find. */
 const loaderCodes = [126, 127]
 
@@ -32,14 +34,28 @@ export const commandKind: ExternalKind = {
   },
 }
 
+export type CommandSettings = {
+  program: string
+  args: string[]
+  /** Files, and directories with everything below, that the program may read. */
+  reads: string[]
+  cleanCodes: number[]
+  threatCodes: number[]
+  threatPattern: RegExp | undefined
+  memoryMb: number
+  /** Size of the file system in memory for the file and what the program unpacks of it. */
+  scratchMb: number
+  processorSeconds: number
+}
+
 function readSettings(options: OptionReader): CommandSettings {
-  const program = options.requireText('program', '"/usr/bin/clamscan"', absolute, 'must be the path of a program')
+  const program = options.requireText('program', '"/usr/bin/clamscan"', absolutePath, 'must be the path of a program')
   if (isAbsolute(program) && !isExecutable(program)) options.note('program', 'is not a program that can be executed')
   const args = options.texts('args', /^[^\0]*$/, 'must be a list of texts') ?? []
   if (args.filter((arg) => arg.includes(filePlaceholder)).length > 1) {
     options.note('args', `must name ${filePlaceholder} once, or not at all for a program that reads its standard input`)
   }
-  const reads = options.texts('reads', absolute, 'must be a list of paths that the program may read') ?? []
+  const reads = options.texts('reads', absolutePath, 'must be a list of paths that the program may read') ?? []
   for (const path of reads) if (!existsSync(path)) options.note('reads', `names ${path}, which does not exist`)
   return {
     program,
@@ -74,27 +90,10 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Stands for the path of the file in the arguments. */
-const filePlaceholder = '{file}'
-
-export type CommandSettings = {
-  program: string
-  args: string[]
-  /** Files, and directories with everything below, that the program may read. */
-  reads: string[]
-  cleanCodes: number[]
-  threatCodes: number[]
-  threatPattern: RegExp | undefined
-  memoryMb: number
-  /** Size of the file system in memory for the file and what the program unpacks of it. */
-  scratchMb: number
-  processorSeconds: number
-}
+type Deps = Pick<AdapterDeps, 'name' | 'dataDir' | 'acceptsDisk' | 'onEscape'>
 
 /** More than the buffer between two processes takes, so that a program must read to get all of it. */
 const inputProbeBytes = 1024 * 1024
-
-type Deps = Pick<AdapterDeps, 'name' | 'dataDir' | 'acceptsDisk' | 'onEscape'>
 
 /**
  * A program of the operator, started in a jail for each scan. The file is its standard input, or lies in a file system

@@ -198,7 +198,7 @@ function makeBreaker({ probe, onOpen, onClose }: BreakerDeps) {
   }
 }
 
-const keptCount = 1000
+const keptScans = 1000
 
 /** Remembers how long the last scans took. */
 function makeLatency() {
@@ -211,7 +211,7 @@ function makeLatency() {
   return {
     note(ms: number) {
       recent[next] = ms
-      next = (next + 1) % keptCount
+      next = (next + 1) % keptScans
     },
     find() {
       const sorted = recent.toSorted((a, b) => a - b)

@@ -28,6 +28,14 @@ import { makeEngineCalls, toCleanText, toReason } from './engine-calls.ts'
 import { httpKind } from './http.ts'
 import { icapKind } from './icap/icap-adapter.ts'
 
+/** The kinds of engines that `kind = "..."` in assay.toml can name. */
+const kinds: Readonly<Record<string, ExternalKind>> = {
+  clamd: clamdKind,
+  command: commandKind,
+  http: httpKind,
+  icap: icapKind,
+}
+
 /** Engines of Assay itself, whose tables only say how their findings count. */
 const builtInNames = ['ClamAV', 'YARA']
 const builtInKind = 'builtin'
@@ -104,20 +112,10 @@ export const openExternalEngines = (definitions: Definition[], deps: Omit<Adapte
     return { engines, close: closers.closeAll }
   })
 
-/** The kinds of engines that `kind = "..."` in assay.toml can name. */
-const kinds: Readonly<Record<string, ExternalKind>> = {
-  clamd: clamdKind,
-  command: commandKind,
-  http: httpKind,
-  icap: icapKind,
-}
-
 const maxFindings = 50
 const maxNameLength = 200
-/** Scans that may wait for an engine, and how long a caller does. */
-const waiting = { maxWaiting: 10_000, maxWaitMs: 20_000 }
 
-type Deps = {
+type EngineDeps = {
   adapter: ExternalAdapter
   options: CommonOptions
   /** Identifies the configuration of the engine, for the version of its verdicts. */
@@ -126,11 +124,11 @@ type Deps = {
 }
 
 /** Makes an engine of Assay of an engine outside. */
-export function makeExternalEngine(deps: Deps): ScanEngine & { close(): Promise<void> } {
+export function makeExternalEngine(deps: EngineDeps): ScanEngine & { close(): Promise<void> } {
   const { options, configDigest } = deps
   const { name, kind, isRequired, seesMembers, concurrency } = options
   const calls = makeEngineCalls(deps)
-  const permits = makeSemaphore({ count: concurrency, ...waiting })
+  const permits = makeSemaphore({ count: concurrency, maxWaiting: 10_000, maxWaitMs: 20_000 })
 
   async function scan(content: Content, work: Work, place: ContentPlace): Promise<EngineReport> {
     const fileName = toFileName(place.name)

@@ -40,7 +40,9 @@ function readUrl(options: OptionReader, path: string): URL {
   return isPlain ? new URL(`${url.href.replace(/\/$/, '')}${path}`) : new URL('http://localhost')
 }
 
+/** `newBody` makes the body, again for every attempt. */
 type Body = { headers: Record<string, string | number>; newBody(): AsyncIterable<Buffer> }
+
 type Format = {
   path: string
   needsKey: boolean
@@ -168,12 +170,7 @@ const maxAnswerBytes = 64 * 1024
 const maxHeaderSize = 16 * 1024
 const idleMs = 15_000
 
-type Post = {
-  headers: Record<string, string | number>
-  /** Makes the body, again for every attempt. */
-  newBody(): AsyncIterable<Buffer>
-  signal: AbortSignal
-}
+type Post = Body & { signal: AbortSignal }
 
 /** Sends requests to one address of the operator's, on connections that are kept. Redirects are not followed. */
 function makeHttpPost(deps: { url: URL; tls: TlsOptions | undefined; concurrency: number }) {

@@ -118,8 +118,7 @@ function listUsable(): number[] {
     const all = toCores(listed)
     const start = randomInt(Math.max(1, all.length))
     const cores = [...all.slice(start), ...all.slice(0, start)]
-    const { command, args } = wrapPinned(cores[0] ?? 0, 'true', [])
-    return spawnSync(command, args, { stdio: 'ignore', timeout: 10_000 }).status === 0 ? cores : []
+    return canRun(wrapPinned(cores[0] ?? 0, 'true', [])) ? cores : []
   } catch {
     return []
   }

@@ -5,12 +5,12 @@ import { version } from '../../../runtime/process.ts'
 import type { OptionReader } from '../../../runtime/toml-options.ts'
 import { type ExternalAdapter, type ExternalKind, readTlsOptions } from '../adapter.ts'
 import { type IcapConnection, type IcapService, openIcapConnection, toOptionsRequest } from './icap-connection.ts'
-import { type Exchange, exchangeContent } from './icap-exchange.ts'
+import { exchangeContent } from './icap-exchange.ts'
 import { choosePreview, type IcapOptions, type ThreatHeader, toOptions } from './icap-findings.ts'
 
 const defaultPorts = { 'icap:': 1344, 'icaps:': 11344 }
-const form = /^icaps?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{1,5})?\/[!-~]*$/i
-const must = 'must be the address of a service such as icap://scanner.example.com:1344/avscan, or with icaps://'
+const urlForm = /^icaps?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{1,5})?\/[!-~]*$/i
+const urlMust = 'must be the address of a service such as icap://scanner.example.com:1344/avscan, or with icaps://'
 
 /** An ICAP server of any product. */
 export const icapKind: ExternalKind = {
@@ -25,8 +25,8 @@ export const icapKind: ExternalKind = {
 }
 
 function readService(options: OptionReader): { url: string; host: string; address: ServerAddress } {
-  const url = options.requireText('url', '"icap://scanner.example.com:1344/avscan"', form, must)
-  if (url !== '' && !URL.canParse(url)) options.note('url', must)
+  const url = options.requireText('url', '"icap://scanner.example.com:1344/avscan"', urlForm, urlMust)
+  if (url !== '' && !URL.canParse(url)) options.note('url', urlMust)
   const { protocol, hostname, port, host } = new URL(URL.canParse(url) ? url : 'icap://unknown/')
   const isSecure = protocol === 'icaps:'
   const tls = isSecure ? readTlsOptions(options) : undefined
@@ -49,7 +49,7 @@ function readThreatHeader(options: OptionReader): ThreatHeader | undefined {
   return header === undefined || pattern === undefined ? undefined : { header, pattern }
 }
 
-export type IcapSettings = {
+type IcapSettings = {
   address: ServerAddress
   service: IcapService
   /** Whether content is sent with the preview that the server wants. */
@@ -126,6 +126,8 @@ export function openIcapAdapter(settings: IcapSettings, concurrency: number): Ex
 const toVersion = ({ service = 'ICAP' }: IcapOptions, tag: string | undefined) =>
   tag === undefined ? undefined : `${service.slice(0, 60)} ${tag}`
 
+const maxOptionsBytes = 64 * 1024
+
 async function askOptions(connection: IcapConnection, service: IcapService) {
   await connection.write([toOptionsRequest(service)])
   const event = await connection.next()
@@ -144,9 +146,7 @@ async function askOptions(connection: IcapConnection, service: IcapService) {
   return { value: toOptions(headers), isComplete: !closes }
 }
 
-const maxOptionsBytes = 64 * 1024
-
-type Outcome<T> = { value: T; isComplete: Exchange['isComplete'] }
+type Outcome<T> = { value: T; isComplete: boolean }
 
 /** Connections of which up to `maxIdle` are kept while they have no work. */
 function makeConnections(address: ServerAddress, maxIdle: number) {

@@ -159,8 +159,6 @@ function writeGathered(socket: Socket, parts: Buffer[], onWritten: (error?: Erro
   return hasRoom
 }
 
-export type IcapMethod = 'RESPMOD' | 'REQMOD'
-
 type IcapResponse = {
   status: number
   headers: ParsedHeaders
@@ -194,13 +192,13 @@ function parseResponse(head: string): IcapResponse {
 }
 
 /** The service that requests are for. */
-export type IcapService = { url: string; host: string; method: IcapMethod; userAgent: string }
+export type IcapService = { url: string; host: string; method: 'RESPMOD' | 'REQMOD'; userAgent: string }
 
 export const toOptionsRequest = ({ url, host, userAgent }: IcapService): Buffer =>
   toHead([`OPTIONS ${url} ICAP/1.0`, `Host: ${host}`, `User-Agent: ${userAgent}`, 'Encapsulated: null-body=0'])
 
 /** The HTTP message that carries the content: a download for RESPMOD, an upload for REQMOD. */
-export function toCarrier(method: IcapMethod, fileName: string, bytes: number) {
+export function toCarrier(method: IcapService['method'], fileName: string, bytes: number) {
   const target = `http://assay.invalid/${encodeURIComponent(fileName)}`
   // A precise media type could be one that the server does not scan. The content tells what it is.
   const body = ['Content-Type: application/octet-stream', `Content-Length: ${bytes}`]

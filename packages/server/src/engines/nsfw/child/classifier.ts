@@ -129,6 +129,9 @@ export async function scorePicture(picture: Picture, models: ModelRuns, budget: 
 
 type Work = { frames: FrameScores[]; models: ModelRuns; budget: Budget }
 
+/** From this score of pornography on, a view is a threat by any threshold, so that its parts change nothing. */
+const certainThreat = 0.9
+
 /** Scores the views of a pass, then their parts. Returns false when the budget ended before all had their scores. */
 async function scoreWithParts(pass: Pass, work: Work): Promise<boolean> {
   const { frames, models, budget } = work
@@ -136,8 +139,7 @@ async function scoreWithParts(pass: Pass, work: Work): Promise<boolean> {
   frames.push(...scored.map(({ view, scores }) => ({ index: view.index, ...scores })))
   if (!isWhole) return false
   for (const { view, scores } of scored) {
-    // The parts of a view that is a threat by any threshold change nothing.
-    if (scores.pornography >= certain) continue
+    if (scores.pornography >= certainThreat) continue
     const { hasTilesBesideParts } = models
     const parts = await view.readParts({ isCloser: models.wantsCloser(scores), hasTilesBesideParts })
     if (parts.views.length > 0 && budget.isSpent()) return false
@@ -149,8 +151,6 @@ async function scoreWithParts(pass: Pass, work: Work): Promise<boolean> {
   }
   return true
 }
-
-const certain = 0.9
 
 function lower({ pornography, sexy }: Scores, exponent: number): Scores {
   const factor = (pornography + sexy) ** (exponent - 1)

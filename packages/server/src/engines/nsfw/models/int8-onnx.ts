@@ -23,14 +23,14 @@ type KernelForm = {
  */
 export function toInt8Onnx(network: Network, ranges: Ranges, { isSigned, isCentred }: KernelForm): Buffer {
   const { size, layers } = network
-  const steps = toSteps(network, ranges)
+  const steps = chooseSteps(network, ranges)
   const getStep = (name: string) => {
     const step = steps.get(name)
     if (step === undefined) throw new Error(`${name} has no range`)
     return step
   }
   const nodes: Node[] = [{ op: 'Identity', inputs: ['pixels'], outputs: [picture] }]
-  const tensors: Tensor[] = [...steps].flatMap(([name, { scale, zero }]) => newStep(name, scale, zero))
+  const tensors: Tensor[] = [...steps].flatMap(([name, { scale, zero }]) => newStepTensors(name, scale, zero))
   for (const layer of layers) {
     const added = toNodes(layer, { network, getStep, isCentred })
     nodes.push(...added.nodes)
@@ -42,6 +42,16 @@ export function toInt8Onnx(network: Network, ranges: Ranges, { isSigned, isCentr
   const outputs: Port[] = [{ name: 'scores', type: 'float', shape: [1, classes.length] }]
   const graph = dropUnused({ name: 'nsfw', inputs, outputs, nodes, tensors })
   return toOnnx(isSigned ? { ...graph, tensors: graph.tensors.map(toSigned) } : graph)
+}
+
+const kernelTensor = /:kernel( zero)?$/
+
+function toSigned(tensor: Tensor): Tensor {
+  const { name, values } = tensor
+  if (!kernelTensor.test(name) || !(values instanceof Uint8Array)) return tensor
+  const signed = new Int8Array(values.length)
+  for (let i = 0; i < values.length; i++) signed[i] = (values[i] as number) - 128
+  return { ...tensor, values: signed }
 }
 
 /** Drops concatenations whose parts are used instead, and steps without a user: onnxruntime would warn of them. */
@@ -66,21 +76,21 @@ function toNodes(layer: Layer, conversion: Conversion): Added {
     case 'dense':
       return toDense(layer)
     case 'add': {
-      const inputs = [...layer.inputs.flatMap((input) => [input, ...toStep(input)]), ...toStep(name)]
+      const inputs = [...layer.inputs.flatMap((input) => [input, ...toStepNames(input)]), ...toStepNames(name)]
       return { nodes: [{ op: 'QLinearAdd', inputs, outputs: [name], isContributed: true }], tensors: [] }
     }
     case 'concat': {
       const attributes = { axis: 3 }
       const isSame = layer.inputs.every((input) => getStep(input).scale === getStep(name).scale)
       if (isSame) return { nodes: [{ op: 'Concat', inputs: layer.inputs, outputs: [name], attributes }], tensors: [] }
-      const inputs = [...toStep(name), ...layer.inputs.flatMap((input) => [input, ...toStep(input)])]
+      const inputs = [...toStepNames(name), ...layer.inputs.flatMap((input) => [input, ...toStepNames(input)])]
       return { nodes: [{ op: 'QLinearConcat', inputs, outputs: [name], attributes, isContributed: true }], tensors: [] }
     }
     case 'mean': {
       // The rest is computed in floats: there is little of it, and nothing more is rounded.
       const parts = listParts(layer.input, new Map(network.layers.map((each) => [each.name, each])))
       const nodes = parts.flatMap((part): Node[] => [
-        { op: 'DequantizeLinear', inputs: [part, ...toStep(part)], outputs: [`${part}:floats`] },
+        { op: 'DequantizeLinear', inputs: [part, ...toStepNames(part)], outputs: [`${part}:floats`] },
         {
           op: 'ReduceMean',
           inputs: [`${part}:floats`],
@@ -121,7 +131,7 @@ function toConvolution(layer: Convolution, { network, getStep, isCentred }: Conv
     channels_last: 1,
   }
   const weights = [`${name}:kernel`, `${name}:kernel scale`, `${name}:kernel zero`]
-  const inputs = [input, ...toStep(input), ...weights, ...toStep(name), `${name}:bias`]
+  const inputs = [input, ...toStepNames(input), ...weights, ...toStepNames(name), `${name}:bias`]
   return {
     // Values outside of the range are cut off, which also replaces the activation.
     nodes: [{ op: 'QLinearConv', inputs, outputs: [name], attributes, isContributed: true }],
@@ -140,27 +150,17 @@ function toPool({ kind, name, input, side, stride, padding }: Pool): Node {
     return { op: 'NhwcMaxPool', inputs: [input], outputs: [name], attributes, isContributed: true }
   return {
     op: 'QLinearAveragePool',
-    inputs: [input, ...toStep(input), ...toStep(name)],
+    inputs: [input, ...toStepNames(input), ...toStepNames(name)],
     outputs: [name],
     attributes: { ...attributes, channels_last: 1 },
     isContributed: true,
   }
 }
 
-const kernelTensor = /:kernel( zero)?$/
+const toStepNames = (name: string) => [`${name}:scale`, `${name}:zero`]
 
-function toSigned(tensor: Tensor): Tensor {
-  const { name, values } = tensor
-  if (!kernelTensor.test(name) || !(values instanceof Uint8Array)) return tensor
-  const signed = new Int8Array(values.length)
-  for (let i = 0; i < values.length; i++) signed[i] = (values[i] as number) - 128
-  return { ...tensor, values: signed }
-}
-
-const toStep = (name: string) => [`${name}:scale`, `${name}:zero`]
-
-function newStep(name: string, scale: number, zero: number): Tensor[] {
-  const [scaleName = '', zeroName = ''] = toStep(name)
+function newStepTensors(name: string, scale: number, zero: number): Tensor[] {
+  const [scaleName = '', zeroName = ''] = toStepNames(name)
   return [
     { name: scaleName, shape: [], values: Float32Array.of(scale) },
     { name: zeroName, shape: [], values: Uint8Array.of(zero) },
@@ -179,7 +179,7 @@ type Step = { scale: number; zero: number }
  * concatenation keeps its own step, which may be finer. A concatenation whose means are taken has no step: the means
  * are those of its inputs.
  */
-function toSteps({ layers, pixelScale, pixelOffset }: Network, ranges: Ranges): Map<string, Step> {
+function chooseSteps({ layers, pixelScale, pixelOffset }: Network, ranges: Ranges): Map<string, Step> {
   const end = layers.findIndex(({ kind }) => kind === 'mean')
   const rounded = new Map(layers.slice(0, end).map((layer) => [layer.name, layer]))
   const means = layers[end]
@@ -198,7 +198,7 @@ function toSteps({ layers, pixelScale, pixelOffset }: Network, ranges: Ranges): 
     if (layer.kind === 'maxPool' || layer.kind === 'averagePool') shareStep(layer.name, layer.input)
   }
   const steps = new Map<string, Step>()
-  for (const [name, group] of groups) steps.set(name, makeStep(group.map((each) => getRange(ranges, each))))
+  for (const [name, group] of groups) steps.set(name, computeStep(group.map((each) => getRange(ranges, each))))
   steps.set(picture, { scale: pixelScale, zero: Math.round(-pixelOffset / pixelScale) })
   return steps
 }
@@ -216,7 +216,7 @@ function isPartOf(name: string, whole: string, layers: Map<string, Layer>): bool
 }
 
 /** The range always includes zero, which pads a picture and at which activations cut. */
-function makeStep(group: [number, number][]): Step {
+function computeStep(group: [number, number][]): Step {
   const least = Math.min(0, ...group.map(([value]) => value))
   const greatest = Math.max(0, ...group.map(([, value]) => value))
   const scale = Math.fround((greatest - least) / 255)
@@ -229,9 +229,9 @@ function getRange(ranges: Ranges, name: Layer['name']): [number, number] {
   return range
 }
 
-/** The byte that stands for zero in a centred kernel. */
-const middle = 128
-const greatest = 127
+/** The byte that stands for zero in a centred kernel, and the number of steps to the greatest byte. */
+const centredZero = 128
+const centredReach = 127
 
 type Kernel = { values: Uint8Array; zero: number; scales: Float64Array }
 
@@ -245,11 +245,11 @@ export function centreKernel({ values, zero, scales }: Kernel): Kernel {
   const centred = new Uint8Array(values.length)
   const widerScales = scales.map((scale, channel) => {
     const [start, end] = [channel * perChannel, (channel + 1) * perChannel]
-    let reach = greatest
+    let reach = centredReach
     for (let i = start; i < end; i++) reach = Math.max(reach, Math.abs((values[i] as number) - zero))
-    const step = reach / greatest
-    for (let i = start; i < end; i++) centred[i] = Math.round(((values[i] as number) - zero) / step) + middle
+    const step = reach / centredReach
+    for (let i = start; i < end; i++) centred[i] = Math.round(((values[i] as number) - zero) / step) + centredZero
     return scale * step
   })
-  return { values: centred, zero: middle, scales: widerScales }
+  return { values: centred, zero: centredZero, scales: widerScales }
 }

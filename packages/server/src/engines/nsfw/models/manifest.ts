@@ -78,12 +78,13 @@ export type OwnManifest = {
   form: ModelForm
 }
 
-/** The manifest or the model cannot be used; the message is a sentence for the operator. */
+/** A model of an operator or its manifest cannot be used; the message is a sentence for the operator. */
 export class ModelRefused extends Error {}
 
+/** Operators' manifests are a few hundred bytes. */
 export const maxManifestBytes = 65_536
 
-/** Reads the text of a manifest. Throws `ModelRefused` with the first thing that is wrong, misspelt keys included. */
+/** Reads the text of an operator's manifest. Throws `ModelRefused` with the first thing that is wrong, misspelt keys included. */
 export function parseOwnManifest(text: string): OwnManifest {
   let value: unknown
   try {
@@ -107,7 +108,7 @@ export function parseOwnManifest(text: string): OwnManifest {
   }
 }
 
-/** The manifest as it is stored beside the model. */
+/** The operator's manifest as it is stored beside the model. */
 export const toManifestText = ({ name, version, licence, source, file, sha256, form }: OwnManifest): string => {
   const { shape, input, activation, labels, threshold } = form
   const { mean, deviation, ...rest } = input
@@ -166,7 +167,9 @@ function readObject(value: unknown, what: string, known: string[]): Fields {
     throw new ModelRefused(`${what} must be an object.`)
   const unknown = Object.keys(value).find((key) => !known.includes(key))
   if (unknown !== undefined)
-    throw new ModelRefused(`${what} has ${toShown(unknown)}, which is not known. Known are ${known.join(', ')}.`)
+    throw new ModelRefused(
+      `${what} has ${JSON.stringify(unknown.slice(0, 40))}, which is not known. Known are ${known.join(', ')}.`,
+    )
   return value as Fields
 }
 
@@ -195,5 +198,3 @@ function readChoice<T extends string>(value: unknown, what: string, choices: rea
   if (found === undefined) throw new ModelRefused(`${what} must be one of ${choices.join(', ')}.`)
   return found
 }
-
-const toShown = (text: string) => JSON.stringify(text.slice(0, 40))

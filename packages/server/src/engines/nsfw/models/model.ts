@@ -95,6 +95,7 @@ export type Layer =
  */
 export type Network = { size: number; pixelScale: number; pixelOffset: number; layers: Layer[] }
 
+/** The name of the input of a network. */
 export const picture = 'picture'
 
 /** The classes that a model tells apart, in the order of nsfwjs. */

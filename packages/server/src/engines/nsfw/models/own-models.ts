@@ -19,19 +19,6 @@ const manifestName = 'manifest.json'
 /** The most that the format of ONNX files allows. */
 const maxModelBytes = 2_147_483_647
 
-/** Reads the manifest in a directory. Throws `ModelRefused` when there is none that can be used. */
-async function readOwnManifest(dir: string): Promise<OwnManifest> {
-  const path = join(dir, manifestName)
-  await requireFile(path, maxManifestBytes)
-  const file = await open(path)
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxManifestBytes))
-    return parseOwnManifest(buffer.subarray(0, bytesRead).toString('utf8'))
-  } finally {
-    await file.close()
-  }
-}
-
 /** Reads the manifest in a directory and checks its model file against it. The file is hashed, not parsed. */
 export async function readOwnModel(dir: string, hash: (path: string) => Promise<string> = hashFile): Promise<Model> {
   const { name, version, file, sha256, form } = await readOwnManifest(dir)
@@ -108,6 +95,19 @@ export async function listOwnModels(modelsDir: string): Promise<{ name: string; 
       return { name, manifest }
     }),
   )
+}
+
+/** Reads the manifest in a directory. Throws `ModelRefused` when there is none that can be used. */
+async function readOwnManifest(dir: string): Promise<OwnManifest> {
+  const path = join(dir, manifestName)
+  await requireFile(path, maxManifestBytes)
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(maxManifestBytes))
+    return parseOwnManifest(buffer.subarray(0, bytesRead).toString('utf8'))
+  } finally {
+    await file.close()
+  }
 }
 
 async function requireFile(path: string, maxBytes: number) {

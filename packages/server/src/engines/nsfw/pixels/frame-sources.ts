@@ -37,6 +37,9 @@ export type FrameSource = {
 
 export type Size = { width: number; height: number }
 
+/** What all sources of a single frame have in common. */
+export const singleFrame = { frames: 1, framesPerPass: 1, heldBytes: 0 }
+
 /** Frames of one pass: they take 50 MB in the small shape and 90 MB in the large one. */
 export const maxFramesPerPass = 250
 
@@ -68,9 +71,7 @@ export function makeStillFrame(
     return finish({ ...raster, width: shape.side, height: shape.side })
   }
   return {
-    frames: 1,
-    framesPerPass: 1,
-    heldBytes: 0,
+    ...singleFrame,
     size,
     isTiny: false,
     async read(_first, _count, shape) {
@@ -148,6 +149,7 @@ export async function decodeDetail(source: Source, { width, height }: Size): Pro
   return renderDetail(source, toWidth, toHeight)
 }
 
+/** Twice the side of the larger shape. */
 const sharedSide = 598
 
 async function decodeOnce(source: Source): Promise<Source> {

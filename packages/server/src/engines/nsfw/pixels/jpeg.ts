@@ -1,15 +1,10 @@
 import { smallShape } from '../models/model.ts'
 import { type Fingerprint, fingerprintShape, makeSeenViews, toFingerprint } from './fingerprints.ts'
-import { type FrameSource, makeStillFrame, once, type Size } from './frame-sources.ts'
+import { type FrameSource, makeStillFrame, once, type Size, singleFrame } from './frame-sources.ts'
 import { flatten } from './lines.ts'
 import { newUnsupported, type Raster, render, renderAgain, renderDetail, type Source } from './render.ts'
 
-/**
- * A JPEG holds frequencies of blocks, and a decoder that makes it smaller leaves out some of them. It cuts values
- * beyond black and white only afterwards, so that pixels far beyond white raise the mean that a small decoding shows,
- * and not the one that a whole decoding shows: one file shows two pictures.
- */
-type Options = {
+type JpegOptions = {
   bytes: Buffer
   size: Size
   /** Both shapes will be used. */
@@ -30,12 +25,16 @@ const toFactor = (divisor: number) => divisor + 1
 const minSide = fingerprintShape.side
 
 /**
- * The sizes at which programs decode a JPEG: the whole one, which people see and all models get, and the smallest one,
+ * A JPEG holds frequencies of blocks, and a decoder that makes it smaller leaves out some of them. It cuts values
+ * beyond black and white only afterwards, so that pixels far beyond white raise the mean that a small decoding shows,
+ * and not the one that a whole decoding shows: one file shows two pictures.
+ *
+ * Finds the sizes at which programs decode a JPEG: the whole one, which people see and all models get, and the smallest one,
  * which shows the means of all blocks before they are cut. When it differs visibly from the whole one, or with
  * `allSizes`, the sizes between are looked at too, because they show a mixture of both. The refusal, to be read last,
  * throws when the sizes show several pictures.
  */
-export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal: FrameSource } {
+export function findJpegSizes(options: JpegOptions): { shown: FrameSource[]; refusal: FrameSource } {
   const { bytes, size, both, allSizes, profile, hasOddProfile, ignoreIcc } = options
   const isLate = !ignoreIcc && !hasOddProfile
   const whole = makeStillFrame(bytes, size, {
@@ -49,14 +48,17 @@ export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal
   let isSteered = false
   const others = smaller.map((divisor, i): FrameSource => {
     const frameSource = makeShrunkFrame({ bytes, options: { ignoreIcc } }, size, divisor)
-    const showsOther = once(() => isOther(bytes, size, divisor))
+    const showsOther = once(() => showsOtherPicture(bytes, size, divisor))
     return {
       ...frameSource,
       get frames() {
         return i === 0 || allSizes || isSteered ? 1 : 0
       },
       async read(first, count, shape) {
-        const mayDiffer = areDifferent(await whole.read(0, 1, smallShape), await frameSource.read(0, 1, tiny))
+        const mayDiffer = areDifferent(
+          await whole.read(0, 1, smallShape),
+          await frameSource.read(0, 1, fingerprintShape),
+        )
         if (!mayDiffer || !(await showsOther())) return []
         isSteered = true
         return frameSource.read(first, count, shape)
@@ -71,7 +73,7 @@ export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal
     read: async () => {
       // Damaged data shows something else at every size, so a damaged JPEG is only looked at.
       const strict = { bytes, options: { ignoreIcc: true, failOn: 'warning' as const }, inFull: size }
-      const isDamaged = await render(strict, tiny).then(
+      const isDamaged = await render(strict, fingerprintShape).then(
         () => false,
         () => true,
       )
@@ -82,18 +84,16 @@ export function findJpegSizes(options: Options): { shown: FrameSource[]; refusal
   return { shown: [whole, ...others], refusal }
 }
 
-const tiny = fingerprintShape
-
 /**
  * Whether a size shows another picture than the whole one, and not only fewer details: the whole picture is made as
  * small after it was decoded. No program writes such a JPEG by itself, so it is never clean.
  */
-async function isOther(bytes: Buffer, size: Size, divisor: number): Promise<boolean> {
+async function showsOtherPicture(bytes: Buffer, size: Size, divisor: number): Promise<boolean> {
   const { width, height } = toShrunk(size, divisor)
   const options = { ignoreIcc: true }
   const inFull = await renderDetail({ bytes, options, inFull: size }, width, height)
   const shrunk = await renderDetail({ bytes, options }, width, height)
-  return areDifferent([await renderAgain(inFull, tiny)], [await renderAgain(shrunk, tiny)])
+  return areDifferent([await renderAgain(inFull, fingerprintShape)], [await renderAgain(shrunk, fingerprintShape)])
 }
 
 function areDifferent([a]: Raster[], [b]: Raster[]): boolean {
@@ -132,9 +132,7 @@ function makeShrunkFrame(source: Source, size: Size, divisor: number): FrameSour
     divisor === divisors[0] ? render(source, fingerprintShape) : renderAgain(await readDetail(), fingerprintShape),
   )
   return {
-    frames: 1,
-    framesPerPass: 1,
-    heldBytes: 0,
+    ...singleFrame,
     size,
     isTiny: true,
     async read(_first, _count, shape) {
@@ -144,7 +142,7 @@ function makeShrunkFrame(source: Source, size: Size, divisor: number): FrameSour
   }
 }
 
-export type JpegScans = {
+type JpegScans = {
   scans: number
   /** Memory that a decoder holds until the last of several scans; 0 when it gives rows as it reads them. */
   heldBytes: number

@@ -1,23 +1,27 @@
 import { type Panel, splitCollage } from './collages.ts'
+import type { Size } from './frame-sources.ts'
 import { type Axis, type Cells, getArea, type Square, trim } from './lines.ts'
 
 /** A part of a picture; all values are shares of the picture's width and height, from 0 to 1. */
 export type Box = { left: number; top: number; width: number; height: number }
 
-type Size = { width: number; height: number }
-
 const whole: Box = { left: 0, top: 0, width: 1, height: 1 }
 
-/** A trimmed picture is one of its own when the border took at least this share of its area. */
-const minBorderShare = 0.08
+/** A part that leaves a smaller share of the area around it is nearly the whole picture. */
+const minSurround = 0.08
 /** The least share of each side that a part has. */
 const minPart = 0.05
+/** The share of the picture's area that a tile of one of its panels has: smaller panels are not looked for either. */
+const minTile = 0.04
 /** From this ratio of its sides on, a picture is classified in tiles. */
 const stripRatio = 2
 /** Pictures with a shorter side are lines. */
 const minStripPixels = 32
 /** Strips of up to so many squares are tiled with half of each tile in the next. */
 const maxOverlappedRatio = 10
+
+/** Enough for the panels, rows and border of a collage of four by four; pages of text and diagrams have hundreds. */
+const maxPanels = 40
 
 /**
  * Finds the parts of a picture that are pictures of their own: the content within a border of one colour, the panels of
@@ -29,7 +33,7 @@ export function findRegions(pixels: Buffer, size: Size): Box[] {
   const square = { grey: toGrey(pixels), side }
   const content = trim(square, { left: 0, top: 0, right: side, bottom: side })
   if (content === undefined) return []
-  const isTrimmed = getArea(content) < (1 - minBorderShare) * side * side
+  const isTrimmed = getArea(content) < (1 - minSurround) * side * side
   const panels = splitCollage(square, content)
   const isSplit = panels.length > 0
   const parts: Panel[] = isTrimmed ? [{ cells: content, isSplit }, ...panels] : panels
@@ -46,12 +50,6 @@ export function findRegions(pixels: Buffer, size: Size): Box[] {
     .map((cells) => toBox(cells, side))
   return [...chooseLargest([...boxes.map(({ box }) => box), ...tiles, ...insets]), ...tileStrip(whole, size)]
 }
-
-/** The share of the picture's area that a tile of one of its panels has: smaller panels are not looked for either. */
-const minTile = 0.04
-
-/** Enough for the panels, rows and border of a collage of four by four; pages of text and diagrams have hundreds. */
-const maxPanels = 40
 
 function chooseLargest(boxes: Box[]): Box[] {
   if (boxes.length <= maxPanels) return boxes
@@ -102,9 +100,7 @@ function toGrey(pixels: Buffer): Uint8Array {
 }
 
 /** An inset takes at least this share of each side of the picture. */
-const minShare = 0.2
-/** An inset that leaves less of the area around it is nearly the whole picture. */
-const minSurround = 0.08
+const minInsetShare = 0.2
 /** Difference of the cells on both sides of an edge. */
 const edgeStep = 8
 /** The difference along an edge, as a multiple of that on one side of it at least: texture has no edges. */
@@ -137,7 +133,7 @@ type Inset = { cells: Cells; coverage: number }
  * or ends of the picture, as in a corner. Panels that reach from end to end are those of a collage.
  */
 function findInsets(square: Square, cells: Cells): Cells[] {
-  const least = Math.round(square.side * minShare)
+  const least = Math.round(square.side * minInsetShare)
   const rows = listPairs(findSides(square, cells, 'rows'), least)
   const columns = listPairs(findSides(square, cells, 'columns'), least)
   const maxArea = getArea(cells) * (1 - minSurround)
@@ -186,7 +182,7 @@ const measureSide = ({ steps }: Side, from: number, to: number): number =>
 function findSides(square: Square, cells: Cells, axis: Axis): Side[] {
   const lines = readDifferences(square, cells, axis)
   const { length } = lines
-  const least = square.side * minShare * leastCovered.side
+  const least = square.side * minInsetShare * leastCovered.side
   const edges: { at: number; strength: number }[] = []
   for (let at = nearby; at < length - nearby; at++) {
     let [strength, count] = [0, 0]
@@ -207,14 +203,14 @@ function findSides(square: Square, cells: Cells, axis: Axis): Side[] {
   return [{ at: 0, steps: undefined }, ...sides, { at: length, steps: undefined }]
 }
 
-function countSteps(lines: Lines, at: number): Uint16Array {
+function countSteps(lines: Differences, at: number): Uint16Array {
   const steps = new Uint16Array(lines.across + 1)
   for (let i = 0; i < lines.across; i++) steps[i + 1] = (steps[i] as number) + Number(readStep(lines, at, i) > 0)
   return steps
 }
 
 /** The difference at a cell of a line, if that is clearly greater than on one side of the line; otherwise 0. */
-function readStep({ differences, across }: Lines, line: number, i: number): number {
+function readStep({ differences, across }: Differences, line: number, i: number): number {
   const difference = differences[line * across + i] as number
   if (difference < edgeStep) return 0
   const before = differences[(line - nearby) * across + i] as number
@@ -222,10 +218,10 @@ function readStep({ differences, across }: Lines, line: number, i: number): numb
   return difference >= Math.min(before, behind) * overNearby ? difference : 0
 }
 
-type Lines = { differences: Uint8Array; length: number; across: number }
+type Differences = { differences: Uint8Array; length: number; across: number }
 
 /** How much the cells before and behind each cell differ, line by line: scaling mixes the colours of an edge. */
-function readDifferences({ grey, side }: Square, { left, top, right, bottom }: Cells, axis: Axis): Lines {
+function readDifferences({ grey, side }: Square, { left, top, right, bottom }: Cells, axis: Axis): Differences {
   const isRows = axis === 'rows'
   const [length, across] = isRows ? [bottom - top, right - left] : [right - left, bottom - top]
   const [along, beside] = isRows ? [side, 1] : [1, side]

@@ -1,4 +1,4 @@
-import { decodeDetail, type FrameSource, once, type Size } from './frame-sources.ts'
+import { decodeDetail, type FrameSource, once, type Size, singleFrame } from './frame-sources.ts'
 import { readPng } from './png.ts'
 import { newOverLimit, openSharp, type Raster, refuseErrors, renderAgain } from './render.ts'
 
@@ -41,7 +41,6 @@ export function turnBack({ data, channels }: Raster, side: number, orientation: 
 
 /** Memory of 100 MB in 16 bits. Each gamma of a PNG decodes it again. */
 const maxGammaPixels = 12_000_000
-const channels = 4
 
 /**
  * The picture as a browser shows it. The gamma is applied to every pixel before the picture becomes smaller, as browsers
@@ -51,12 +50,10 @@ const channels = 4
 export function makeGammaFrame(bytes: Buffer, size: Size, gamma: number): FrameSource {
   const readDetail = once(async () => {
     const data = await applyGamma(bytes, size, gamma)
-    return decodeDetail({ bytes: data, options: { raw: { ...size, channels }, autoOrient: false } }, size)
+    return decodeDetail({ bytes: data, options: { raw: { ...size, channels: 4 }, autoOrient: false } }, size)
   })
   return {
-    frames: 1,
-    framesPerPass: 1,
-    heldBytes: 0,
+    ...singleFrame,
     size,
     isTiny: false,
     read: async (_first, _count, shape) => [await renderAgain(await readDetail(), shape)],
@@ -76,7 +73,7 @@ async function applyGamma(bytes: Buffer, { width, height }: Size, gamma: number)
   const data = Buffer.allocUnsafe(values.length)
   for (let i = 0; i < values.length; i++) {
     const value = values[i] as number
-    data[i] = i % channels === 3 ? value >> 8 : (curve[value] as number)
+    data[i] = i % 4 === 3 ? value >> 8 : (curve[value] as number)
   }
   return data
 }

@@ -53,8 +53,8 @@ export async function readEmbedded(
     const isBroken = reading.doubts.includes('UnsupportedContainer')
     if (format.isStream === true && isBroken && reading.givenBytes < minStreamBytes) continue
     const isOpened = reading.accounted.length > 0
-    if (isOpened || format.isCertain) for (const doubt of reading.doubts) doubts.add(doubt)
-    if (!isOpened && format.isCertain && reading.doubts.length === 0) doubts.add('UnsupportedContainer')
+    if (isOpened || format.isCertain === true) for (const doubt of reading.doubts) doubts.add(doubt)
+    if (!isOpened && format.isCertain === true && reading.doubts.length === 0) doubts.add('UnsupportedContainer')
     const end = Math.max(...reading.accounted.map((range) => range.end))
     if (isOpened) accounted.push({ start, end: start + end })
   }
@@ -82,14 +82,14 @@ function* findCandidates(source: Source, ranges: Range[], getStart: () => number
       }
       const { at: start, format } = next
       const read: ReadFrom = (from, until) => source.read(start + from, start + until)
-      if (format.isPlausible(read(0, checkedBytes), read)) yield { start, format }
+      if (format.isPlausible?.(read(0, checkedBytes), read) !== false) yield { start, format }
       next.at = findNext(source, format, { start: start + 1, end })
     }
   }
 }
 
 /** The next start of the format in a range; Infinity when there is none. */
-function findNext(source: Source, { pattern, patternAt }: EmbeddedFormat, { start, end }: Range): number {
+function findNext(source: Source, { pattern, patternAt = 0 }: EmbeddedFormat, { start, end }: Range): number {
   const range = { start: start + patternAt, end: Math.min(source.bytes, end + patternAt) }
   const found = Buffer.isBuffer(pattern)
     ? source.find(pattern, range.start, range.end)
@@ -115,15 +115,18 @@ type EmbeddedFormat = {
   name: string
   /** Bytes, or a global expression without fixed bytes, of which no match is longer than `longestMatch`. */
   pattern: Buffer | RegExp
-  /** The distance from the start of the container to the pattern. */
-  patternAt: number
-  /** Whether a container begins with this head, of at least 64 bytes where the content is long enough. */
-  isPlausible(head: Buffer, read: ReadFrom): boolean
+  /** The distance from the start of the container to the pattern; 0 unless it is given. */
+  patternAt?: number
+  /**
+   * Whether a container begins with this head, of at least 64 bytes where the content is long enough. Undefined where
+   * the pattern is enough.
+   */
+  isPlausible?(head: Buffer, read: ReadFrom): boolean
   /**
    * The check leaves no room for chance, as a checksum does: a container that cannot be opened is a doubt, not a
    * coincidence.
    */
-  isCertain: boolean
+  isCertain?: boolean
   /** The format is a compressed stream, whose first bytes chance may form. One that breaks soon is no stream. */
   isStream?: boolean
   /** The format is searched only in content that has these bytes somewhere, because its pattern is short. */
@@ -205,65 +208,32 @@ const isFormat = (name: string) => (_head: Buffer, read: ReadFrom) =>
 
 /** Formats in which something is hidden behind other content; others cannot be told from chance. */
 const embeddedFormats: EmbeddedFormat[] = [
-  { name: 'zip', pattern: bytes('PK\x03\x04'), patternAt: 0, isPlausible: isZip, isCertain: false },
-  { name: '7z', pattern: bytes('7z\xbc\xaf\x27\x1c'), patternAt: 0, isPlausible: is7z, isCertain: true },
-  { name: 'rar', pattern: bytes('Rar!\x1a\x07\x00'), patternAt: 0, isPlausible: isRar4, isCertain: true },
-  { name: 'rar5', pattern: bytes('Rar!\x1a\x07\x01\x00'), patternAt: 0, isPlausible: isRar5, isCertain: true },
-  { name: 'gzip', pattern: bytes('\x1f\x8b\x08'), patternAt: 0, isPlausible: isGzip, isCertain: false, isStream: true },
-  { name: 'bzip2', pattern: bytes('1AY&SY'), patternAt: 4, isPlausible: isBzip2, isCertain: false, isStream: true },
-  { name: 'xz', pattern: bytes('\xfd7zXZ\x00'), patternAt: 0, isPlausible: isXz, isCertain: true },
-  {
-    name: 'zstd',
-    pattern: bytes('\x28\xb5\x2f\xfd'),
-    patternAt: 0,
-    isPlausible: isZstd,
-    isCertain: false,
-    isStream: true,
-  },
-  { name: 'cab', pattern: bytes('MSCF\x00\x00\x00\x00'), patternAt: 0, isPlausible: isCab, isCertain: false },
-  { name: 'cab', pattern: bytes('MSCF'), patternAt: 0, isPlausible: isOddCab, isCertain: true },
+  { name: 'zip', pattern: bytes('PK\x03\x04'), isPlausible: isZip },
+  { name: '7z', pattern: bytes('7z\xbc\xaf\x27\x1c'), isPlausible: is7z, isCertain: true },
+  { name: 'rar', pattern: bytes('Rar!\x1a\x07\x00'), isPlausible: isRar4, isCertain: true },
+  { name: 'rar5', pattern: bytes('Rar!\x1a\x07\x01\x00'), isPlausible: isRar5, isCertain: true },
+  { name: 'gzip', pattern: bytes('\x1f\x8b\x08'), isPlausible: isGzip, isStream: true },
+  { name: 'bzip2', pattern: bytes('1AY&SY'), patternAt: 4, isPlausible: isBzip2, isStream: true },
+  { name: 'xz', pattern: bytes('\xfd7zXZ\x00'), isPlausible: isXz, isCertain: true },
+  { name: 'zstd', pattern: bytes('\x28\xb5\x2f\xfd'), isPlausible: isZstd, isStream: true },
+  { name: 'cab', pattern: bytes('MSCF\x00\x00\x00\x00'), isPlausible: isCab },
+  { name: 'cab', pattern: bytes('MSCF'), isPlausible: isOddCab, isCertain: true },
   { name: 'lzh', pattern: lzhFields, patternAt: 2, isPlausible: isLzh, isCertain: true },
   { name: 'tar', pattern: bytes('ustar'), patternAt: 257, isPlausible: isTar, isCertain: true },
   // GNU tar and cpio find a header without a signature behind any bytes.
   { name: 'old tar', pattern: tarFields, patternAt: tarFieldsAt, isPlausible: isTar, isCertain: true },
-  { name: 'ar', pattern: bytes('!<arch>\n'), patternAt: 0, isPlausible: isAr, isCertain: false },
-  {
-    name: 'nsis',
-    pattern: bytes('\xef\xbe\xad\xdeNullsoftInst'),
-    patternAt: 4,
-    isPlausible: () => true,
-    isCertain: true,
-  },
-  {
-    name: 'inno-setup',
-    pattern: bytes('rDlPtS\xcd\xe6\xd7\x7b\x0b\x2a'),
-    patternAt: 0,
-    isPlausible: () => true,
-    isCertain: true,
-  },
-  {
-    name: 'ole',
-    pattern: bytes('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'),
-    patternAt: 0,
-    isPlausible: isOle,
-    isCertain: false,
-  },
-  { name: 'squashfs', pattern: bytes('hsqs'), patternAt: 0, isPlausible: isSquashfs, isCertain: false },
-  { name: 'iso', pattern: bytes('\x01CD001\x01'), patternAt: 32_768, isPlausible: () => true, isCertain: false },
-  {
-    name: 'wim',
-    pattern: bytes('MSWIM\x00\x00\x00\xd0\x00\x00\x00'),
-    patternAt: 0,
-    isPlausible: () => true,
-    isCertain: false,
-  },
-  { name: 'cpio', pattern: bytes('07070'), patternAt: 0, isPlausible: isTextCpio, isCertain: true },
+  { name: 'ar', pattern: bytes('!<arch>\n'), isPlausible: isAr },
+  { name: 'nsis', pattern: bytes('\xef\xbe\xad\xdeNullsoftInst'), patternAt: 4, isCertain: true },
+  { name: 'inno-setup', pattern: bytes('rDlPtS\xcd\xe6\xd7\x7b\x0b\x2a'), isCertain: true },
+  { name: 'ole', pattern: bytes('\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1'), isPlausible: isOle },
+  { name: 'squashfs', pattern: bytes('hsqs'), isPlausible: isSquashfs },
+  { name: 'iso', pattern: bytes('\x01CD001\x01'), patternAt: 32_768 },
+  { name: 'wim', pattern: bytes('MSWIM\x00\x00\x00\xd0\x00\x00\x00') },
+  { name: 'cpio', pattern: bytes('07070'), isPlausible: isTextCpio, isCertain: true },
   ...['\xc7\x71', '\x71\xc7'].map((mark) => ({
     name: 'cpio',
     pattern: bytes(mark),
-    patternAt: 0,
     isPlausible: isBinaryCpio,
-    isCertain: false,
     needs: cpioEnd,
   })),
   ...foundBySevenZip.map(([name, text, patternAt]) => ({
@@ -271,6 +241,5 @@ const embeddedFormats: EmbeddedFormat[] = [
     pattern: bytes(text),
     patternAt,
     isPlausible: isFormat(name),
-    isCertain: false,
   })),
 ]

@@ -13,11 +13,11 @@ const pieceBytes = 2 ** 20
 const maxPathBytes = 4096
 /** Text of a member that is kept until it is known whether it has base64. Longer text is scanned again. */
 const maxTextBytes = 64 * 2 ** 20
-const text = new TextEncoder()
+const encoder = new TextEncoder()
 
 /** Opens a member at the service, which takes members one after the other. */
 export function openMember(pipe: Pipe, path: string) {
-  pipe.send('open', text.encode(path).subarray(0, maxPathBytes))
+  pipe.send('open', encoder.encode(path).subarray(0, maxPathBytes))
   return {
     write(bytes: Uint8Array) {
       for (let at = 0; at < bytes.length; at += pieceBytes) pipe.send('data', bytes.subarray(at, at + pieceBytes))
@@ -89,7 +89,7 @@ async function readUpTo(wanted: number, pieces: AsyncGenerator<Uint8Array>): Pro
 const controls = /[\0-\x08\x0b\x0e-\x1f]/
 
 /** Texts in which a container may begin, or by which a script writes a file. */
-const searched = [
+const markSources = [
   'BZh[1-9]1AY&SY',
   'ustar[ 0]',
   '!<arch>',
@@ -117,7 +117,7 @@ const searched = [
   'Makeself',
   '__HALT_COMPILER\\(\\);',
 ]
-const marks = new RegExp(searched.join('|'), 'i')
+const marks = new RegExp(markSources.join('|'), 'i')
 /** Bytes that a string writes as escapes. */
 const escapes = new RegExp(`(?:${byteEscape}){8}`, 'i')
 

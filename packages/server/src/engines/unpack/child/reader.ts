@@ -41,6 +41,10 @@ export type Reader = {
   read(source: Source, members: Members): Promise<Reading>
 }
 
+/** Whether the bytes of a signature stand at a position. */
+export const hasSignature = (source: Source, signature: Buffer, at = 0): boolean =>
+  source.read(at, at + signature.length).equals(signature)
+
 /** The ranges of `bytes` bytes that are in none of the given ones, in order. */
 export function findGaps(accounted: Range[], bytes: number): Range[] {
   const gaps: Range[] = []
@@ -71,6 +75,8 @@ export function isMixed(source: Source, { start, end }: Range): boolean {
   return false
 }
 
+const zeros = Buffer.alloc(2 ** 20)
+
 /** Whether a range holds nothing but zeros, which are padding. */
 export function isPadding(source: Source, { start, end }: Range): boolean {
   for (const piece of source.pieces(start, end)) {
@@ -79,7 +85,22 @@ export function isPadding(source: Source, { start, end }: Range): boolean {
   return true
 }
 
-const zeros = Buffer.alloc(2 ** 20)
+/** Yields the bytes of several ranges. */
+export function* listPieces(source: Source, ranges: Range[]): Generator<Buffer> {
+  for (const { start, end } of ranges) yield* source.pieces(start, end)
+}
+
+/** Returns the first bytes of pieces, at most `maxBytes`. */
+export function readFirst(pieces: Iterable<Buffer>, maxBytes: number): Buffer {
+  const parts: Buffer[] = []
+  let bytes = 0
+  for (const piece of pieces) {
+    parts.push(piece.subarray(0, maxBytes))
+    bytes += piece.length
+    if (bytes >= maxBytes) break
+  }
+  return Buffer.concat(parts).subarray(0, maxBytes)
+}
 
 /** The bytes of the content that a job is about. Readers look at them where they want to, in any order. */
 export type Source = {
@@ -96,7 +117,7 @@ const blockBytes = 2 ** 20
 const maxBlocks = 16
 
 /**
- * Content whose bytes are fetched from the service where a reader looks: never more than 16 MB of it are here. Most
+ * Content whose bytes are fetched from the service where a reader looks: never more than 16 MB of it are in this process. Most
  * content is smaller than one block and arrives in one piece.
  */
 export function openSource(bytes: number, fetch: (start: number, length: number) => Buffer): Source {
@@ -172,8 +193,3 @@ export const openBufferSource = (content: Buffer): Source =>
   openSource(content.length, (start, length) => content.subarray(start, start + length))
 
 const empty = Buffer.alloc(0)
-
-/** Yields the bytes of several ranges. */
-export function* listPieces(source: Source, ranges: { start: number; end: number }[]): Generator<Buffer> {
-  for (const { start, end } of ranges) yield* source.pieces(start, end)
-}

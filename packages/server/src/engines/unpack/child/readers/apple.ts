@@ -1,10 +1,10 @@
 import { crc32 } from 'node:zlib'
 import { macBinaryBytes, readMacBinary } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 
-const magics = new Set([0x0005_1600, 0x0005_1607])
-const headBytes = 26
+const appleSingleSignatures = new Set([0x0005_1600, 0x0005_1607])
+const appleSingleHeadBytes = 26
 const entryBytes = 12
 /** The forks of a file. Other entries hold names, dates and icons. */
 const forks: Record<number, string> = { 1: '[data fork]', 2: '[resource fork]' }
@@ -15,18 +15,18 @@ const lastDescribingEntry = 15
 export const appleSingleReader: Reader = {
   name: 'AppleSingle',
   recognizes(source) {
-    const head = source.read(0, headBytes)
-    return head.length === headBytes && magics.has(head.readUInt32BE(0))
+    const head = source.read(0, appleSingleHeadBytes)
+    return head.length === appleSingleHeadBytes && appleSingleSignatures.has(head.readUInt32BE(0))
   },
-  read: async (source, members) => readAppleSingle(source, members),
+  read: readAppleSingle,
 }
 
 async function readAppleSingle(source: Source, members: Members): Promise<Reading> {
-  const count = source.read(0, headBytes).readUInt16BE(24)
-  const tableEnd = headBytes + count * entryBytes
+  const count = source.read(0, appleSingleHeadBytes).readUInt16BE(24)
+  const tableEnd = appleSingleHeadBytes + count * entryBytes
   const accounted: Range[] = [{ start: 0, end: Math.min(source.bytes, tableEnd) }]
   const doubts = new Set<Doubt>(tableEnd > source.bytes ? ['UnsupportedContainer'] : [])
-  const table = source.read(headBytes, tableEnd)
+  const table = source.read(appleSingleHeadBytes, tableEnd)
   const given = new Set<string>()
   for (let at = 0; at + entryBytes <= table.length; at += entryBytes) {
     const kind = table.readUInt32BE(at)
@@ -80,7 +80,7 @@ function locateForks(source: Source) {
   return { forks, end: header.resourceBytes === 0 ? dataEnd : end }
 }
 
-const signature = Buffer.from('pbzx')
+const pbzxSignature = Buffer.from('pbzx')
 const pbzxHeadBytes = 12
 const chunkHeadBytes = 16
 const xzSignature = Buffer.from('fd377a585a00', 'hex')
@@ -97,8 +97,8 @@ type Chunk = { start: number; end: number; isXz: boolean }
  */
 export const pbzxReader: Reader = {
   name: 'pbzx',
-  recognizes: (source) => source.bytes >= pbzxHeadBytes && source.read(0, signature.length).equals(signature),
-  read: async (source, members) => readPbzx(source, members),
+  recognizes: (source) => source.bytes >= pbzxHeadBytes && hasSignature(source, pbzxSignature),
+  read: readPbzx,
 }
 
 async function readPbzx(source: Source, members: Members): Promise<Reading> {
@@ -114,7 +114,7 @@ async function readPbzx(source: Source, members: Members): Promise<Reading> {
     if (length === 0) break
     isFollowed = (head.readBigUInt64BE(0) & followedBit) !== 0n
     at = Math.min(source.bytes, start + length)
-    chunks.push({ start, end: at, isXz: source.read(start, start + xzSignature.length).equals(xzSignature) })
+    chunks.push({ start, end: at, isXz: hasSignature(source, xzSignature, start) })
   }
   if (chunks.length > 0) await members.give({ path: '', pieces: toXz(source, chunks) })
   return { accounted: [{ start: 0, end: at }], doubts: [...doubts] }

@@ -1,8 +1,7 @@
 import { ascii85End, ascii85Kinds, minAscii85Chars } from '../../../../domain/content/encoded-text.ts'
-import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
-import { accountForText, type EncodedData, findTextEnd, giveEncoded, hasControls } from './text-lines.ts'
+import { hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
+import { accountForText, beginsAsText, type EncodedData, findTextEnd, giveEncoded } from './text-lines.ts'
 
-const firstBytes = 32
 const begin = Buffer.from('<~')
 const end = Buffer.from(ascii85End)
 
@@ -13,10 +12,10 @@ const otherText = /^(?:%PDF-|\{\\rt)/
 export const ascii85Reader: Reader = {
   name: 'Ascii85',
   recognizes: (source) => {
-    const head = source.read(0, firstBytes)
-    return !hasControls(head) && !otherText.test(head.toString('latin1')) && source.find(end, 0) !== -1
+    const head = source.read(0, 16).toString('latin1')
+    return beginsAsText(source) && !otherText.test(head) && source.find(end, 0) !== -1
   },
-  read: async (source, members) => readAscii85(source, members),
+  read: readAscii85,
 }
 
 async function readAscii85(source: Source, members: Members): Promise<Reading> {
@@ -40,7 +39,7 @@ const byteOrderMark = Buffer.from('\ufeff')
 
 /** The data between marks. Other characters tell that the marks have another meaning. */
 function* listData(source: Source): Generator<Range> {
-  const text = source.read(0, byteOrderMark.length).equals(byteOrderMark) ? byteOrderMark.length : 0
+  const text = hasSignature(source, byteOrderMark) ? byteOrderMark.length : 0
   let start = text
   let before = -1
   for (let stop = source.find(end, 0); stop !== -1; stop = source.find(end, stop + 1)) {

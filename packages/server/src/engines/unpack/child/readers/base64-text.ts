@@ -16,21 +16,19 @@ import { listPieces, type Members, type Range, type Reader, type Reading, type S
 import { type Base64Run, listBase64Runs } from './base64-runs.ts'
 import {
   accountForText,
-  countControls,
+  beginsAsDamagedText,
   type EncodedData,
   findControl,
   findTextEnd,
   giveEncoded,
+  hasTextHead,
   listLines,
 } from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
-/** Text that carries bytes behind it may be short. */
-const firstBytes = 32
-/** Control characters that are damage: programs that decode base64 pass over them. */
-const maxControls = 2
+/** PDF and RTF have base64 only by chance. Mail has a reader that knows where base64 begins and ends. */
+const otherText = /^(?:%PDF-|\{\\rt)/
 const headBytes = 65_536
-const maxControlsOfHead = 16
 const maxKeyChars = 65_536
 
 /** Reads base64 and base32 in program text, markup and data: in quotes, over several lines, or as a data address. */
@@ -38,21 +36,15 @@ export const base64TextReader: Reader = {
   name: 'base64 and base32 in text',
   recognizes: (source) => {
     const head = source.read(0, headBytes)
-    const isText = countControls(head.subarray(0, firstBytes)) <= maxControls
-    if (!isText || otherText.test(head.toString('latin1', 0, 16))) return false
-    return !isMailHead(head)
+    return beginsAsDamagedText(source) && !otherText.test(head.toString('latin1', 0, 16)) && !isMailHead(head)
   },
-  read: async (source, members) => readBase64Text(source, members),
+  read: readBase64Text,
 }
-
-/** PDF and RTF have base64 only by chance. Mail has a reader that knows where base64 begins and ends. */
-const otherText = /^(?:%PDF-|\{\\rt)/
 
 async function readBase64Text(source: Source, members: Members): Promise<Reading> {
   const textEnd = findTextEnd(source)
-  const isDamagedText = countControls(source.read(0, headBytes)) <= maxControlsOfHead
   // Programs decode a damaged line up to the damage.
-  const end = isDamagedText ? source.bytes : findControl(source, textEnd)
+  const end = hasTextHead(source) ? source.bytes : findControl(source, textEnd)
   const hasData = await giveEncoded(members, '[further base64]', () => listEncoded(source, end))
   return { accounted: hasData ? accountForText(textEnd) : [], doubts: [] }
 }
@@ -182,10 +174,11 @@ function findKindsOf(source: Source, lines: Range[]): number {
   return kinds
 }
 
+/** The values of bytes that base32 has not, and of those that it may have between and behind its characters. */
 const none = 255
 const filler = 254
 
-/** The alphabets of RFC 4648, in which programs ignore the case, and what stands between and behind the characters. */
+/** The alphabets of RFC 4648, in which programs ignore the case. */
 const alphabets = ['ABCDEFGHIJKLMNOPQRSTUVWXYZ234567', '0123456789ABCDEFGHIJKLMNOPQRSTUV'].map((letters) => {
   const values = new Uint8Array(256).fill(none)
   for (const char of ' \t\r\n\v\f=') values[char.charCodeAt(0)] = filler
@@ -194,12 +187,13 @@ const alphabets = ['ABCDEFGHIJKLMNOPQRSTUVWXYZ234567', '0123456789ABCDEFGHIJKLMN
   return values
 })
 const pad = 0x3d
+
+/** Kinds of characters, which tell base32 from base64 and from hexadecimal digits. */
 const upper = 1
 const lower = 2
 const behindF = 4
 const other = 8
-
-const kinds = Uint8Array.from({ length: 256 }, (_, byte) => {
+const charKinds = Uint8Array.from({ length: 256 }, (_, byte) => {
   const char = String.fromCharCode(byte)
   if (/[A-Z]/.test(char)) return upper | (char > 'F' ? behindF : 0)
   if (/[a-z]/.test(char)) return lower | (char > 'f' ? behindF : 0)
@@ -213,13 +207,13 @@ function listBase32(source: Source, run: Base64Run): (() => Generator<Buffer>)[]
   let fitting = alphabets
   for (const piece of listPieces(source, run.ranges)) {
     for (let at = 0; at < piece.length; at++) {
-      found |= kinds[piece[at] as number] as number
+      found |= charKinds[piece[at] as number] as number
       if ((found & other) !== 0 || (found & (upper | lower)) === (upper | lower)) return []
     }
     fitting = fitting.filter((values) => piece.every((byte) => values[byte] !== none))
   }
   if (isHex(source, run)) return []
-  return fitting.map((values) => () => decode(values, listPieces(source, run.ranges)))
+  return fitting.map((values) => () => decodeBase32(values, listPieces(source, run.ranges)))
 }
 
 /** Letters behind F. Half of the characters are such letters, or less where a file has many zeros. */
@@ -232,13 +226,14 @@ function isHex(source: Source, { ranges }: Base64Run): boolean {
   let letters = 0
   for (const piece of listPieces(source, long.length === 0 ? ranges : long)) {
     chars += piece.length
-    for (let at = 0; at < piece.length; at++) if (((kinds[piece[at] as number] as number) & behindF) !== 0) letters++
+    for (let at = 0; at < piece.length; at++)
+      if (((charKinds[piece[at] as number] as number) & behindF) !== 0) letters++
   }
   return letters < chars * minLetterShare
 }
 
 /** Decodes base32. Characters that do not make a whole byte at the end are left out. */
-function* decode(values: Uint8Array, pieces: Iterable<Buffer>): Generator<Buffer> {
+function* decodeBase32(values: Uint8Array, pieces: Iterable<Buffer>): Generator<Buffer> {
   let bits = 0
   let count = 0
   for (const piece of pieces) {

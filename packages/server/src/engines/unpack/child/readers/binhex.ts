@@ -1,12 +1,8 @@
 import { binHexChar } from '../../../../domain/content/document-formats.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
-import { countControls, listMatches } from './text-lines.ts'
+import { beginsAsDamagedText, listMatches } from './text-lines.ts'
 
-/** Text that carries bytes behind it may be short. */
-const firstBytes = 32
-/** Control characters that are damage. */
-const maxControls = 2
 /** Programs know a file by the sentence in front of it, some of them in any spelling. */
 const mark = /must be converted with BinHex/gi
 const longestMark = 64
@@ -31,9 +27,9 @@ for (const byte of [0x09, 0x0a, 0x0d, 0x20]) values[byte] = blank
 export const binHexReader: Reader = {
   name: 'BinHex',
   recognizes: (source) =>
-    countControls(source.read(0, firstBytes)) <= maxControls &&
+    beginsAsDamagedText(source) &&
     (!listMatches(source, mark, longestMark).next().done || !listStrayStarts(source).next().done),
-  read: async (source, members) => readBinHex(source, members),
+  read: readBinHex,
 }
 
 /** The positions behind the colons of files that no sentence announces. */

@@ -9,7 +9,7 @@ const maxDepth = 32
 export const cmsReader: Reader = {
   name: 'CMS',
   recognizes: (source) => findCmsKind(source.read(0, headBytes)) !== undefined,
-  read: async (source, members) => readCms(source, members),
+  read: readCms,
 }
 
 /** A value of ASN.1 in BER. */

@@ -6,11 +6,11 @@ import { headBytes } from '../../../../domain/content/content.ts'
 import { decodeLzma, type LzmaEnd, lzmaHeadBytes } from '../../../../domain/content/lzma-decoder.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress } from '../inflate.ts'
-import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import type { Damage } from './pdf-filters.ts'
 import { decodeFlate } from './pdf-flate.ts'
 
-/** Programs choose dictionaries of at most 64 MB by themselves. */
+/** Programs that write LZMA choose dictionaries of at most 64 MB by themselves. */
 const maxWindowBytes = 2 ** 26
 
 /** Reads `.lzma` files with unusual properties. 7-Zip reads those that are known by their head. */
@@ -20,7 +20,7 @@ export const lzmaReader: Reader = {
     const head = source.read(0, headBytes)
     return findContainerFormat(head) === undefined && isLzmaStream(head)
   },
-  read: async (source, members) => readLzma(source, members),
+  read: readLzma,
 }
 
 const doubtsByEnd: Record<LzmaEnd, Doubt[]> = {
@@ -62,7 +62,7 @@ function openInput(source: Source, start: number) {
   }
 }
 
-const frameMagic = 0xfd2f_b528
+const zstdSignature = 0xfd2f_b528
 const maxFrames = 100_000
 const maxBlocks = 1_000_000
 /** Parallel writers note the length of the next frame in a skippable one. */
@@ -77,7 +77,7 @@ export const zstdFramesReader: Reader = {
     const head = source.read(0, 4)
     if (head.length < 4) return false
     const magic = head.readUInt32LE(0)
-    return magic === frameMagic || isSkippable(magic)
+    return magic === zstdSignature || isSkippable(magic)
   },
   async read(source, members) {
     const doubts: Doubt[] = []
@@ -95,7 +95,7 @@ export const zstdFramesReader: Reader = {
         await members.give({ path: `[skippable frame ${count}]`, pieces: source.pieces(at + 8, end) })
       }
       if (end !== -1) at = end
-      else at = magic === frameMagic ? findFrameEnd(source, at) : -1
+      else at = magic === zstdSignature ? findFrameEnd(source, at) : -1
     }
     return { accounted: [], doubts, needsSevenZip: true }
   },
@@ -122,7 +122,7 @@ function findFrameEnd(source: Source, start: number): number {
 }
 
 /** A stream that breaks after fewer bytes was none: its two first bytes are no signature. */
-const minBytes = 1024
+const minZlibBytes = 1024
 /** Enough for the header of an object of Git. */
 const zlibHeadBytes = 64
 
@@ -146,12 +146,12 @@ export const zlibReader: Reader = {
       return { accounted: [{ start: 0, end: getUsedBytes() }], doubts: [] }
     } catch {
       if (await giveDamaged(source, members)) return { accounted: [], doubts: ['UnsupportedContainer'] }
-      return { accounted: [], doubts: bytes < minBytes ? [] : ['UnsupportedContainer'] }
+      return { accounted: [], doubts: bytes < minZlibBytes ? [] : ['UnsupportedContainer'] }
     }
   },
 }
 
-/** Leaves out the header of an object of Git here, so that archives of repositories do not have twice as many members. */
+/** Leaves out the header of an object of Git, so that archives of repositories do not have twice as many members. */
 async function* withoutGitHeader(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0)
   for await (const piece of pieces) {
@@ -167,9 +167,9 @@ async function* withoutGitHeader(pieces: AsyncIterable<Buffer>): AsyncGenerator<
   if (head !== undefined) yield head.subarray(findGitHeader(head))
 }
 
-/** Chance forms fewer bytes out of others. */
+/** Chance makes a stream of fewer bytes. */
 const minDamagedBytes = 32
-/** Only the start of a longer one is scanned here: it leaves a doubt anyway. */
+/** Of a longer damaged stream only the start is scanned: it leaves a doubt anyway. */
 const maxDamagedBytes = 2 ** 20
 
 /**
@@ -190,21 +190,21 @@ async function giveDamaged(source: Source, members: Members): Promise<boolean> {
   return damage.isBroken !== true
 }
 
-const zisofsMagic = Buffer.from('37e45396c9dbd607', 'hex')
+const zisofsSignature = Buffer.from('37e45396c9dbd607', 'hex')
 const zisofsHeadBytes = 16
 const pointerBytes = 4
 /** Exponents of the block size that programs write. */
 const blockBits = { least: 15, most: 17 }
 const maxFileBytes = 2 ** 32
 
-type Head = { fileBytes: number; tableAt: number; blockBytes: number }
+type ZisofsHead = { fileBytes: number; tableAt: number; blockBytes: number }
 
 /** Reads zisofs: files of a disc that the file system decompresses when they are read. */
 export const zisofsReader: Reader = {
   name: 'zisofs',
-  recognizes: (source) => source.read(0, zisofsMagic.length).equals(zisofsMagic),
+  recognizes: (source) => hasSignature(source, zisofsSignature),
   async read(source, members) {
-    const head = readHead(source)
+    const head = readZisofsHead(source)
     const doubts = new Set<Doubt>()
     if (head === undefined) return { accounted: [], doubts: ['UnsupportedContainer'] }
     await members.give({ path: '', pieces: inflateBlocks(source, head, () => doubts.add('UnsupportedContainer')) })
@@ -212,7 +212,7 @@ export const zisofsReader: Reader = {
   },
 }
 
-function readHead(source: Source): Head | undefined {
+function readZisofsHead(source: Source): ZisofsHead | undefined {
   const head = source.read(0, zisofsHeadBytes)
   if (head.length < zisofsHeadBytes) return undefined
   const bits = head[13] as number
@@ -221,7 +221,7 @@ function readHead(source: Source): Head | undefined {
 }
 
 /** Yields the blocks up to the first one that is damaged. */
-function* inflateBlocks(source: Source, { fileBytes, tableAt, blockBytes }: Head, onDamage: () => void) {
+function* inflateBlocks(source: Source, { fileBytes, tableAt, blockBytes }: ZisofsHead, onDamage: () => void) {
   const count = Math.ceil(Math.min(fileBytes, maxFileBytes) / blockBytes)
   let dataEnd = tableAt + pointerBytes * (count + 1)
   for (let block = 0; block < count; block++) {
@@ -231,7 +231,7 @@ function* inflateBlocks(source: Source, { fileBytes, tableAt, blockBytes }: Head
     // Data that no block has, or several have, is none that programs write.
     if (start !== dataEnd || end < start || end > source.bytes) return onDamage()
     const wantedBytes = Math.min(blockBytes, fileBytes - block * blockBytes)
-    const bytes = inflate(source.read(start, end), wantedBytes)
+    const bytes = inflateBlock(source.read(start, end), wantedBytes)
     if (bytes === undefined) return onDamage()
     yield bytes
     dataEnd = end
@@ -240,7 +240,7 @@ function* inflateBlocks(source: Source, { fileBytes, tableAt, blockBytes }: Head
 }
 
 /** A block without bytes holds zeros. */
-function inflate(bytes: Buffer, wantedBytes: number): Buffer | undefined {
+function inflateBlock(bytes: Buffer, wantedBytes: number): Buffer | undefined {
   if (bytes.length === 0) return Buffer.alloc(wantedBytes)
   try {
     const inflated = inflateSync(bytes, { maxOutputLength: wantedBytes })
@@ -250,7 +250,7 @@ function inflate(bytes: Buffer, wantedBytes: number): Buffer | undefined {
   }
 }
 
-const activeMimeMagic = Buffer.from('ActiveMime')
+const activeMimeSignature = Buffer.from('ActiveMime')
 /** Where the head tells the length of its later part, and what stands before that. */
 const laterBytesAt = 0x1e
 const earlierBytes = 46
@@ -260,10 +260,10 @@ const usualStarts = [0x32, 0x22a]
 /** Reads ActiveMime, in which Office keeps the macros of documents that are saved as web pages or as XML. */
 export const activeMimeReader: Reader = {
   name: 'ActiveMime',
-  recognizes: (source) => source.read(0, activeMimeMagic.length).equals(activeMimeMagic),
+  recognizes: (source) => hasSignature(source, activeMimeSignature),
   async read(source, members) {
     const accounted: Range[] = []
-    for (const start of listStarts(source)) {
+    for (const start of listStreamStarts(source)) {
       const { pieces, getUsedBytes } = decompress('zlib', source.pieces(start, source.bytes))
       const isWhole = await members.give({ path: '', pieces }).then(
         () => true,
@@ -275,7 +275,7 @@ export const activeMimeReader: Reader = {
   },
 }
 
-function listStarts(source: Source): number[] {
+function listStreamStarts(source: Source): number[] {
   const laterBytes = source.read(laterBytesAt, laterBytesAt + 2)
   const told = laterBytes.length < 2 ? [] : [earlierBytes + laterBytes.readUInt16LE(0)]
   return [...new Set([...told, ...usualStarts])].filter((start) => isZlibHead(source.read(start, start + 2)))

@@ -3,11 +3,11 @@ import type { Members, Reader, Reading, Source } from '../reader.ts'
 import { hasHereDocuments, listHereDocuments } from './shell-text.ts'
 import {
   accountForText,
+  beginsAsText,
   countControls,
   cutText,
   findLineEnd,
   findTextEnd,
-  hasControls,
   listLines,
   listMatches,
   readLine,
@@ -16,8 +16,6 @@ import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
 import { decodeUu, decodeYenc, findUuData, findYencEnd, listUuRules } from './uuencode.ts'
 
 const headBytes = 65_536
-/** Text that carries bytes behind it may be short. */
-const firstBytes = 32
 const maxBlocks = 10_000
 const longestMark = 64
 
@@ -28,7 +26,7 @@ export const encodedTextReader: Reader = {
     const script = readScript(source)
     return hasHereDocuments(script) || readsOwnText(script) || !findMarks(source).next().done
   },
-  read: async (source, members) => readEncodedText(source, members),
+  read: readEncodedText,
 }
 
 /** Controls in the head of a script. Shells run one that a few damaged bytes stand in; programs have far more. */
@@ -83,8 +81,7 @@ async function readEncodedText(source: Source, members: Members): Promise<Readin
   }
   // Content that does not begin as text may be a container as well: nothing of it is accounted for, so that it is
   // searched for one.
-  const isText = !hasControls(source.read(0, firstBytes))
-  return { accounted: count > 0 && isText ? accountForText(textEnd) : [], doubts: [...doubts] }
+  return { accounted: count > 0 && beginsAsText(source) ? accountForText(textEnd) : [], doubts: [...doubts] }
 }
 
 type Block = { path: string; readings: Iterable<Buffer>[]; end: number }

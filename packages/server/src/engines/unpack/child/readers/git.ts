@@ -20,28 +20,28 @@ export const gitObjectReader: Reader = {
 export const gitStreamReader: Reader = {
   name: 'Git streams',
   recognizes: (source) => isGitStream(source.read(0, headBytes)),
-  read: async (source, members) => readStream(source, members),
+  read: readStream,
 }
 
-const command = Buffer.from('\ndata ')
+const dataCommand = Buffer.from('\ndata ')
 const maxCommandBytes = 300
 /** A message is text, which was scanned with the stream. A file may be of any length. */
-const isMessage = /(?:^|\n)(?:author|committer|tagger) [^\n]*\n(?:(?:encoding|gpgsig) [^\n]*\n)*$/
-const maxBefore = 600
+const messageHead = /(?:^|\n)(?:author|committer|tagger) [^\n]*\n(?:(?:encoding|gpgsig) [^\n]*\n)*$/
+const maxMessageHeadBytes = 600
 
 async function readStream(source: Source, members: Members): Promise<Reading> {
-  for (let at = source.find(command, 0); at !== -1; ) {
+  for (let at = source.find(dataCommand, 0); at !== -1; ) {
     const line = source.read(at + 1, at + maxCommandBytes).toString('latin1')
     const [begin = '', length, word] = /^data (?:(\d{1,15})|<<([^\n]{1,250}))\n/.exec(line) ?? []
     const start = at + 1 + begin.length
     let end = start
     if (length !== undefined) end = start + Number(length)
     if (word !== undefined) end = findWord(source, word, start)
-    const before = source.read(Math.max(0, at - maxBefore), at + 1).toString('latin1')
-    if (end > start && !isMessage.test(before))
+    const before = source.read(Math.max(0, at - maxMessageHeadBytes), at + 1).toString('latin1')
+    if (end > start && !messageHead.test(before))
       await members.give({ path: `[data at ${start}]`, pieces: source.pieces(start, end) })
     // A command may follow its line end at once.
-    at = source.find(command, Math.max(at + 1, end - 1))
+    at = source.find(dataCommand, Math.max(at + 1, end - 1))
   }
   return { accounted: [{ start: 0, end: source.bytes }], doubts: [] }
 }
@@ -55,14 +55,14 @@ function findWord(source: Source, word: string, from: number): number {
 /** Binary data in a patch of Git: base85 of a zlib stream, of the whole file or of the difference to another. */
 export type GitBinary = { isDelta: boolean; start: number; end: number }
 
-const values = new Uint8Array(256).fill(255)
+const base85Values = new Uint8Array(256).fill(255)
 for (const [value, char] of [
   ...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~',
 ].entries())
-  values[char.charCodeAt(0)] = value
+  base85Values[char.charCodeAt(0)] = value
 
-const kind = /^[ \t]*(literal|delta) \d+$/
-const maxKindChars = 100
+const dataHead = /^[ \t]*(literal|delta) \d+$/
+const maxDataHeadChars = 100
 
 /** Finds the data behind the line `GIT binary patch` at a position: of the file, and of the file before. */
 export function* listGitBinary(source: Source, from: number): Generator<GitBinary> {
@@ -73,12 +73,12 @@ export function* listGitBinary(source: Source, from: number): Generator<GitBinar
       isFirst = false
       continue
     }
-    const found = kind.exec(line.bytes.toString('latin1', 0, maxKindChars))
+    const found = dataHead.exec(line.bytes.toString('latin1', 0, maxDataHeadChars))
     if (found !== null) {
       if (open !== undefined) yield open
       open = { isDelta: found[1] === 'delta', start: line.next, end: line.next }
     } else if (open !== undefined && decodeLine(line.bytes) !== undefined) open.end = line.next
-    else if (line.bytes.toString('latin1', 0, maxKindChars).trim() !== '') break
+    else if (line.bytes.toString('latin1', 0, maxDataHeadChars).trim() !== '') break
   }
   if (open !== undefined) yield open
 }
@@ -96,7 +96,7 @@ function decodeLine(line: Buffer): Buffer | undefined {
   for (let group = 0; group * 5 < digits.length; group++) {
     let bits = 0
     for (let i = 0; i < 5; i++) {
-      const value = values[digits.charCodeAt(group * 5 + i)] ?? 255
+      const value = base85Values[digits.charCodeAt(group * 5 + i)] ?? 255
       if (value === 255) return undefined
       bits = bits * 85 + value
     }
@@ -126,7 +126,7 @@ function* listBytes(source: Source, start: number, end: number): Generator<Buffe
 /** Yields what a difference inserts: behind two lengths stand copies of parts of the other file, and bytes. */
 async function* listAdded(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let lengths = 2
-  /** Bytes of a copy that follow its first one, and bytes to insert that follow here. */
+  /** Bytes of a copy that follow its first one, and bytes to insert that follow at once. */
   let [skip, insert] = [0, 0]
   for await (const piece of pieces) {
     for (let at = 0; at < piece.length; ) {

@@ -25,7 +25,7 @@ const maxPlainFieldBytes = 512
 export const gzipReader: Reader = {
   name: 'gzip',
   recognizes: (source) => hasMark(source.read(0, headerBytes)),
-  read: async (source, members) => readGzip(source, members),
+  read: readGzip,
 }
 
 const hasMark = (head: Buffer) => head.length > 2 && marks.includes(head.readUInt16BE(0)) && head[2] === deflateMethod

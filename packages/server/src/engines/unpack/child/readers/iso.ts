@@ -22,7 +22,7 @@ type Tree = { files: Map<string, File>; isSound: boolean }
 export const isoReader: Reader = {
   name: 'ISO 9660 trees',
   recognizes: (source) => listDescriptors(source).length > 1,
-  read: async (source, members) => readTrees(source, members),
+  read: readTrees,
 }
 
 async function readTrees(source: Source, members: Members): Promise<Reading> {

@@ -36,7 +36,7 @@ export const mailReader: Reader = {
     if (isMailHead(head)) return true
     return countControls(head.subarray(0, firstBytes)) <= maxControls && !findMimeFields(source).next().done
   },
-  read: async (source, members) => readMail(source, members),
+  read: readMail,
 }
 
 type Mail = {

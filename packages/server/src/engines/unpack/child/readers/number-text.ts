@@ -1,20 +1,19 @@
 import { hasNumberList, minNumbers, numberKinds } from '../../../../domain/content/digits.ts'
 import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
-import { accountForText, type EncodedData, findTextEnd, giveEncoded, hasControls } from './text-lines.ts'
-
-const firstBytes = 32
-
-/** PDF and PostScript have lists of numbers, which are no bytes. */
-const otherText = /^(?:%PDF-|%!|\{\\rt)/
+import {
+  accountForText,
+  beginsAsDocument,
+  beginsAsText,
+  type EncodedData,
+  findTextEnd,
+  giveEncoded,
+} from './text-lines.ts'
 
 /** Reads bytes that program text or data has as a list of numbers, such as `0x58, 0x35` or `88, 53`. */
 export const numberTextReader: Reader = {
   name: 'lists of numbers',
-  recognizes: (source) => {
-    const head = source.read(0, firstBytes)
-    return !hasControls(head) && !otherText.test(head.toString('latin1')) && mayHoldList(source)
-  },
-  read: async (source, members) => readNumbers(source, members),
+  recognizes: (source) => beginsAsText(source) && !beginsAsDocument(source) && mayHoldList(source),
+  read: readNumbers,
 }
 
 const pieceBytes = 2 ** 20

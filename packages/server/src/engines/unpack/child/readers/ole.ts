@@ -1,8 +1,8 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Reader, type Reading, readFirst, type Source } from '../reader.ts'
 import { type OleStream, readOleFile } from './ole-structure.ts'
 
-const mark = Buffer.from('d0cf11e0a1b11ae1', 'hex')
+const signature = Buffer.from('d0cf11e0a1b11ae1', 'hex')
 
 /**
  * Reads OLE compound files: older Office documents, MSI packages and Outlook messages. Gives the streams and the files
@@ -10,7 +10,7 @@ const mark = Buffer.from('d0cf11e0a1b11ae1', 'hex')
  */
 export const oleReader: Reader = {
   name: 'OLE',
-  recognizes: (source) => source.read(0, mark.length).equals(mark),
+  recognizes: (source) => hasSignature(source, signature),
   read: readOle,
 }
 
@@ -35,16 +35,7 @@ const toPath = (name: string) =>
 
 const headBytes = 16_384
 
-function readHead(stream: OleStream): Buffer {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for (const piece of stream.pieces()) {
-    parts.push(piece.subarray(0, headBytes))
-    bytes += piece.length
-    if (bytes >= headBytes) break
-  }
-  return Buffer.concat(parts).subarray(0, headBytes)
-}
+const readHead = (stream: OleStream): Buffer => readFirst(stream.pieces(), headBytes)
 
 /** Gives the file in native data: behind its labels where it is a package, and behind its length in any case. */
 async function giveNative(stream: OleStream, members: Members) {
@@ -56,15 +47,6 @@ async function giveNative(stream: OleStream, members: Members) {
     })
   }
   await members.give({ path: '[native data]', pieces: stream.pieces(4) })
-}
-
-export function* cut(pieces: Iterable<Buffer>, bytes: number): Generator<Buffer> {
-  let rest = bytes
-  for (const piece of pieces) {
-    if (rest <= 0) return
-    yield piece.subarray(0, rest)
-    rest -= piece.length
-  }
 }
 
 /** Whether the stream belongs to a document with a password. */
@@ -108,8 +90,18 @@ const encryptedToken = 0xf3d1_c4df
 
 const isEncryptedSlides = (head: Buffer) => head.length >= 16 && head.readUInt32LE(12) === encryptedToken
 
+/** Yields the first `bytes` bytes of pieces. */
+export function* cut(pieces: Iterable<Buffer>, bytes: number): Generator<Buffer> {
+  let rest = bytes
+  for (const piece of pieces) {
+    if (rest <= 0) return
+    yield piece.subarray(0, rest)
+    rest -= piece.length
+  }
+}
+
 /** Where the embedded file lies in the data of a package. */
-export type PackageRange = { name: string; start: number; end: number }
+type PackageRange = { name: string; start: number; end: number }
 
 const maxText = 4096
 

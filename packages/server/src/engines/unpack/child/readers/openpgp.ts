@@ -13,8 +13,8 @@ import {
 } from '../../../../domain/content/openpgp.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress } from '../inflate.ts'
-import { cutSource, type Members, type Reader, type Reading, type Source } from '../reader.ts'
-import { hasControls, isLineStart, listLines, readLine } from './text-lines.ts'
+import { cutSource, type Members, type Reader, type Reading, readFirst, type Source } from '../reader.ts'
+import { beginsAsText, findTextEnd, isLineStart, listLines, readLine } from './text-lines.ts'
 import { decodeBase64 } from './transfer-encodings.ts'
 
 const maxPackets = 100_000
@@ -42,10 +42,13 @@ function findUncertain(source: Source) {
   return found.kind !== 'compressed' || hasPacketsInside(source, found.packet) ? found : undefined
 }
 
+const sampleBytes = 500
+const sampleOptions = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 2 ** 20 }
+
 /** Whether compressed data holds packets. Deflate has no signature, so other content may look like it. */
 function hasPacketsInside(source: Source, packet: Packet): boolean {
   const [method] = readBodyStart(source.read, packet, 1)
-  const data = readSample(source, packet)
+  const data = readFirst(readBody(source, packet, 1), sampleBytes)
   // Bzip2 has a signature, which was looked at.
   if (method === 3) return true
   try {
@@ -57,19 +60,6 @@ function hasPacketsInside(source: Source, packet: Packet): boolean {
     return (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
   }
 }
-
-/** The first bytes of compressed data. */
-function readSample(source: Source, packet: Packet): Buffer {
-  let sample: Buffer = Buffer.alloc(0)
-  for (const piece of readBody(source, packet, 1)) {
-    sample = Buffer.concat([sample, piece.subarray(0, sampleBytes)])
-    if (sample.length >= sampleBytes) break
-  }
-  return sample.subarray(0, sampleBytes)
-}
-
-const sampleBytes = 500
-const sampleOptions = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: 2 ** 20 }
 
 async function readPackets(source: Source, members: Members): Promise<Reading> {
   const doubts = new Set<Doubt>()
@@ -148,10 +138,8 @@ async function giveCompressed(source: Source, members: Members, packet: Packet):
   }
 }
 
-const begin = Buffer.from('-----BEGIN ')
+const armourBegin = Buffer.from('-----BEGIN ')
 const pgpBegin = Buffer.from('-----BEGIN PGP ')
-/** Text has no control characters here. */
-const firstBytes = 32
 const maxBlocks = 10_000
 /** Keys and certificates are smaller; larger blocks are given without a look at their content. */
 const maxKeyBytes = 65_536
@@ -161,18 +149,17 @@ const minDecodedBytes = 8
 export const armourReader: Reader = {
   name: 'ASCII armour',
   // GnuPG skips any bytes in front of its armour.
-  recognizes: (source) =>
-    (!hasControls(source.read(0, firstBytes)) || source.find(pgpBegin, 0) !== -1) && findBegin(source, 0) !== -1,
-  read: async (source, members) => readArmour(source, members),
+  recognizes: (source) => (beginsAsText(source) || source.find(pgpBegin, 0) !== -1) && findBegin(source, 0) !== -1,
+  read: readArmour,
 }
 
 /** The position of the next line that begins a block, behind blanks where a text indents it. */
 function findBegin(source: Source, from: number): number {
-  let at = source.find(begin, from)
+  let at = source.find(armourBegin, from)
   while (at !== -1) {
     const before = source.read(Math.max(0, at - 64), at).toString('latin1')
     if (isLineStart(source, at) || /(?:^|[\r\n])[ \t]+$/.test(before)) return at
-    at = source.find(begin, at + 1)
+    at = source.find(armourBegin, at + 1)
   }
   return -1
 }
@@ -201,12 +188,8 @@ async function readArmour(source: Source, members: Members): Promise<Reading> {
     at = next
   }
   // The text around the blocks was scanned with the content itself.
-  return { accounted: count === 0 || hasBytes(source) ? [] : [{ start: 0, end: source.bytes }], doubts: [...doubts] }
-}
-
-function hasBytes(source: Source): boolean {
-  for (const piece of source.pieces(0, source.bytes)) if (hasControls(piece)) return true
-  return false
+  const isText = count > 0 && findTextEnd(source) === source.bytes
+  return { accounted: isText ? [{ start: 0, end: source.bytes }] : [], doubts: [...doubts] }
 }
 
 const maxHeaders = 100

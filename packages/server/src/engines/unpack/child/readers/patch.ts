@@ -1,13 +1,12 @@
 import { binaryPatch } from '../../../../domain/content/encoded-text.ts'
 import type { Members, Range, Reader, Reading, Source } from '../reader.ts'
 import { decodeGitBinary, listGitBinary } from './git.ts'
-import { accountForText, findTextEnd, hasControls, type Line, listLines, listMatches } from './text-lines.ts'
+import { accountForText, beginsAsText, findTextEnd, type Line, listLines, listMatches } from './text-lines.ts'
 
-const firstBytes = 32
 /** Files that are members of their own. The lines of all others are one member for each side. */
 const maxFiles = 5000
 
-/** The starts of changes. Only their first characters are compared here. */
+/** The starts of changes, as far as their first characters tell. */
 const marks = /^[ \t]*(?:@@ -\d|\*\*\* \d+(?:,\d+)? \*\*\*\*|\d+(?:,\d+)?[acd]\d+(?:,\d+)?\r?$)|^GIT binary patch/gm
 const binaryMarks = new RegExp(`^${binaryPatch}`, 'gm')
 const longestMark = 100
@@ -15,18 +14,17 @@ const longestMark = 100
 /** Reads patches: what a file has before and behind the changes, as far as it is in the patch, and binary data of Git. */
 export const patchReader: Reader = {
   name: 'patches',
-  recognizes: (source) =>
-    !hasControls(source.read(0, firstBytes)) && !listMatches(source, marks, longestMark).next().done,
-  read: async (source, members) => readPatch(source, members),
+  recognizes: (source) => beginsAsText(source) && !listMatches(source, marks, longestMark).next().done,
+  read: readPatch,
 }
 
 async function readPatch(source: Source, members: Members): Promise<Reading> {
   let count = 0
   for (const { path, pieces } of listMembers(source)) {
-    const [first, rest] = takeFirst(pieces)
-    if (first === undefined) continue
+    const first = pieces.next()
+    if (first.done === true) continue
     count++
-    await members.give({ path, pieces: chain(first, rest) })
+    await members.give({ path, pieces: chain(first.value, pieces) })
   }
   for (const at of listMatches(source, binaryMarks, longestMark)) {
     for (const data of listGitBinary(source, at)) {
@@ -82,11 +80,6 @@ function* readRanges(source: Source, ranges: Iterable<Range>): Generator<Buffer>
   if (bytes > 0) yield Buffer.concat(lines)
 }
 
-function takeFirst(pieces: Generator<Buffer>): [Buffer | undefined, Generator<Buffer>] {
-  const { value, done } = pieces.next()
-  return [done === true ? undefined : value, pieces]
-}
-
 function* chain(first: Buffer, rest: Generator<Buffer>): Generator<Buffer> {
   yield first
   yield* rest
@@ -104,16 +97,44 @@ type PatchedFile = {
   isFromStart: Record<Side, boolean>
 }
 
-const count = '(\\d{1,9})(?:,(\\d{1,9}))?'
-const unifiedHead = new RegExp(`^([ \\t]*)@@ -${count} \\+${count}`)
-const contextHead = new RegExp(`^([ \\t]*)\\*\\*\\* ${count} \\*\\*\\*\\*`)
+type Form = 'unified' | 'context' | 'normal'
+
+const lineRange = '(\\d{1,9})(?:,(\\d{1,9}))?'
+/** The heads of changes: their indent, and the lines of the old and the new file. */
+const heads: [Form, RegExp][] = [
+  ['unified', new RegExp(`^([ \\t]*)@@ -${lineRange} \\+${lineRange}`)],
+  ['context', new RegExp(`^([ \\t]*)\\*\\*\\* ${lineRange} \\*\\*\\*\\*`)],
+  ['normal', new RegExp(`^([ \\t]*)${lineRange}[acd]${lineRange}$`)],
+]
+
 const contextMiddle = /^--- (?:\d{1,9},)?\d{1,9} ----/
 const contextEnd = /^\*{8}/
-const normalHead = new RegExp(`^([ \\t]*)${count}[acd]${count}$`)
 const fileName = /^[ \t]*(?:\+\+\+|---|\*\*\*) (\S[^\t]{0,1000})/
 const maxHeadChars = 1100
 
-type Form = 'unified' | 'context' | 'normal'
+/** Finds the files that a patch changes. */
+function* listPatchedFiles(source: Source): Generator<PatchedFile> {
+  let file: PatchedFile | undefined
+  let path: string | undefined
+  for (const { line, hunk, taken } of listEvents(source, { start: 0, end: source.bytes })) {
+    if (taken === undefined && hunk === undefined) {
+      if (file !== undefined) yield file
+      file = undefined
+      path = parsePath(line) ?? path
+    } else if (file !== undefined) file.range.end = line.next
+    else if (hunk !== undefined) {
+      const isFromStart = { old: hunk.starts.old <= 1, new: hunk.starts.new <= 1 }
+      file = { path, range: { start: line.start, end: line.next }, isFromStart }
+      path = undefined
+    }
+  }
+  if (file !== undefined) yield file
+}
+
+function parsePath(line: Line): string | undefined {
+  const name = fileName.exec(line.bytes.toString('latin1', 0, maxHeadChars))?.[1]?.trim()
+  return name === undefined || name === '/dev/null' ? undefined : name.replace(/^[ab]\//, '')
+}
 
 /** A line within the changes: the sides that have it, and where it stands without the signs in front of it. */
 type Taken = { sides: Side[]; part: Side | undefined; range: Range; textEnd: number }
@@ -191,16 +212,10 @@ function parseHead(line: Line): Hunk | undefined {
   return undefined
 }
 
-const heads: [Form, RegExp][] = [
-  ['unified', unifiedHead],
-  ['context', contextHead],
-  ['normal', normalHead],
-]
-
-type Event = { line: Line; hunk?: Hunk; taken?: Taken }
+type PatchEvent = { line: Line; hunk?: Hunk; taken?: Taken }
 
 /** The lines of a patch: heads of changes, lines within them, and others. Long lines come in parts. */
-function* listEvents(source: Source, { start, end }: Range): Generator<Event> {
+function* listEvents(source: Source, { start, end }: Range): Generator<PatchEvent> {
   let hunk: Hunk | undefined
   let cut: Taken | undefined
   for (const line of listLines(source, start, end)) {
@@ -218,29 +233,8 @@ function* listEvents(source: Source, { start, end }: Range): Generator<Event> {
   }
 }
 
-/** Finds the files that a patch changes. */
-function* listPatchedFiles(source: Source): Generator<PatchedFile> {
-  let file: PatchedFile | undefined
-  let path: string | undefined
-  for (const { line, hunk, taken } of listEvents(source, { start: 0, end: source.bytes })) {
-    if (taken === undefined && hunk === undefined) {
-      if (file !== undefined) yield file
-      file = undefined
-      path = parsePath(line) ?? path
-    } else if (file !== undefined) file.range.end = line.next
-    else if (hunk !== undefined) {
-      const isFromStart = { old: hunk.starts.old <= 1, new: hunk.starts.new <= 1 }
-      file = { path, range: { start: line.start, end: line.next }, isFromStart }
-      path = undefined
-    }
-  }
-  if (file !== undefined) yield file
-}
-
-function parsePath(line: Line): string | undefined {
-  const name = fileName.exec(line.bytes.toString('latin1', 0, maxHeadChars))?.[1]?.trim()
-  return name === undefined || name === '/dev/null' ? undefined : name.replace(/^[ab]\//, '')
-}
+/** Lines of the other side that are kept for a side that has none of its own. */
+const maxSpare = 100_000
 
 /** The lines of a file that a patch has of one side, without the signs in front of them. */
 function* listSide(source: Source, { range }: PatchedFile, side: Side): Generator<Range> {
@@ -272,5 +266,3 @@ function* listSide(source: Source, { range }: PatchedFile, side: Side): Generato
   }
   yield* hasOwn ? lines : spare
 }
-
-const maxSpare = 100_000

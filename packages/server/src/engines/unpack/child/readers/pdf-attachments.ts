@@ -36,21 +36,17 @@ export async function listAttachments(source: Source, objects: Objects): Promise
 
   for (const at of listMatches(source, embeddedFiles, longestKey)) {
     if (found.size > maxAttachments) break
-    const [key = ''] =
-      source
-        .read(at, at + longestKey)
-        .toString('latin1')
-        .match(/^\/(?:E|#45)(?:F|#46)/) ?? []
+    const key = /^\/(?:E|#45)(?:F|#46)/.exec(source.read(at, at + longestKey).toString('latin1'))?.[0] ?? ''
     await addStreams(readValueAt(source, at + key.length))
   }
   for (const values of (await objects.listPacked()).values()) for (const value of values) await search(value)
   return found
 }
 
-const maxStreams = 1000
-const maxObjects = 100_000
+const maxObjectStreams = 1000
+const maxPackedObjects = 100_000
 /** The bytes of all object streams together that are kept in memory at a time. */
-const maxBytes = 16 * 2 ** 20
+const maxPackedBytes = 16 * 2 ** 20
 
 /** Reads the objects in object streams. Filters and lengths of other streams may be among them. */
 export async function listPackedObjects(
@@ -65,29 +61,29 @@ export async function listPackedObjects(
   for (const stream of findStreams(source, 0)) {
     const { dictionary } = stream
     if (dictionary === undefined || getValue(dictionary, 'Type') !== 'ObjStm') continue
-    if (++streams > maxStreams || count > maxObjects) break
+    if (++streams > maxObjectStreams || count > maxPackedObjects) break
     const [chain = []] = await listFilterChains(dictionary, objects)
     const open = openStreamBytes(source, { ...stream, stop: stream.end }, decryption, chain)
     if (open === undefined) continue
-    const text = await readText(decodeStream(open, chain, { isDamaged: false }))
+    const text = await readObjectStream(decodeStream(open, chain, { isDamaged: false }))
     const first = getValue(dictionary, 'First')
     count += addObjects(packed, text, typeof first === 'number' ? first : 0)
   }
   return packed
 }
 
-async function readText(bytes: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<string> {
+async function readObjectStream(bytes: Iterable<Buffer> | AsyncIterable<Buffer>): Promise<string> {
   let text = ''
   for await (const piece of bytes) {
     text += piece.toString('latin1')
-    if (text.length > maxBytes) break
+    if (text.length > maxPackedBytes) break
   }
   return text
 }
 
 /** Adds the objects of one stream, which begins with pairs of a number and a position behind `first`. */
 function addObjects(packed: Map<number, PdfValue[]>, text: string, first: number): number {
-  const numbers = (text.slice(0, first).match(/\d{1,10}/g) ?? []).slice(0, 2 * maxObjects)
+  const numbers = (text.slice(0, first).match(/\d{1,10}/g) ?? []).slice(0, 2 * maxPackedObjects)
   for (let n = 0; n + 1 < numbers.length; n += 2) {
     const at = first + Number(numbers[n + 1])
     // Only short values are of interest: a filter, its parameters or a length.

@@ -89,46 +89,6 @@ export function decodeStream(open: () => Bytes, chain: Filter[], damage: Damage)
   return reopen()
 }
 
-type Decode = (open: () => Bytes) => Bytes
-
-function chooseDecoder({ name, parameters }: Filter, damage: Damage): Decode | undefined {
-  switch (name) {
-    case 'FlateDecode':
-      return (open) => undo(decodeFlate(open, damage), parameters)
-    case 'LZWDecode':
-      return (open) =>
-        undo(decodeLzw(open(), toNumber(getValue(parameters, 'EarlyChange'), 1) === 0 ? 0 : 1), parameters)
-    case 'ASCIIHexDecode':
-      return (open) => decodeHex(open(), damage)
-    case 'ASCII85Decode':
-      return (open) => decodeAscii85(open(), damage)
-    case 'RunLengthDecode':
-      return (open) => decodeRuns(open())
-    case 'Crypt':
-      // Decryption comes before all filters.
-      return (open) => open()
-    default:
-      return undefined
-  }
-}
-
-function undo(bytes: Bytes, parameters: Dictionary): Bytes {
-  const predictor = toNumber(getValue(parameters, 'Predictor'), 1)
-  if (predictor < 2) return bytes
-  return undoPredictor(bytes, {
-    predictor,
-    colors: clamp(toNumber(getValue(parameters, 'Colors'), 1), 1, 64),
-    bitsPerSample: clamp(toNumber(getValue(parameters, 'BitsPerComponent'), 8), 1, 16),
-    columns: clamp(toNumber(getValue(parameters, 'Columns'), 1), 1, 2 ** 24),
-  })
-}
-
-function toNumber(value: PdfValue, otherwise: number): number {
-  return typeof value === 'number' ? Math.trunc(value) : otherwise
-}
-
-const clamp = (value: number, least: number, most: number) => Math.min(most, Math.max(least, value))
-
 /** Larger encrypted streams are not decrypted. */
 const maxEncryptedBytes = 64 * 2 ** 20
 
@@ -148,9 +108,48 @@ export function openStreamBytes(
   const named = crypt === undefined ? null : (getValue(crypt.parameters, 'Name') ?? 'Identity')
   const filter = typeof named === 'string' ? { filter: named } : {}
   const isEmbedded = type === 'EmbeddedFile'
-  const clear = () => decryption.decrypt(source.read(start, stop), { object, generation, isEmbedded, ...filter })
-  return () => [clear()]
+  return () => [decryption.decrypt(source.read(start, stop), { object, generation, isEmbedded, ...filter })]
 }
+
+type Decode = (open: () => Bytes) => Bytes
+
+function chooseDecoder({ name, parameters }: Filter, damage: Damage): Decode | undefined {
+  switch (name) {
+    case 'FlateDecode':
+      return (open) => undoPredictorOf(decodeFlate(open, damage), parameters)
+    case 'LZWDecode':
+      return (open) =>
+        undoPredictorOf(decodeLzw(open(), toNumber(getValue(parameters, 'EarlyChange'), 1) === 0 ? 0 : 1), parameters)
+    case 'ASCIIHexDecode':
+      return (open) => decodeHex(open(), damage)
+    case 'ASCII85Decode':
+      return (open) => decodeAscii85(open(), damage)
+    case 'RunLengthDecode':
+      return (open) => decodeRuns(open())
+    case 'Crypt':
+      // Decryption comes before all filters.
+      return (open) => open()
+    default:
+      return undefined
+  }
+}
+
+function undoPredictorOf(bytes: Bytes, parameters: Dictionary): Bytes {
+  const predictor = toNumber(getValue(parameters, 'Predictor'), 1)
+  if (predictor < 2) return bytes
+  return undoPredictor(bytes, {
+    predictor,
+    colors: clamp(toNumber(getValue(parameters, 'Colors'), 1), 1, 64),
+    bitsPerSample: clamp(toNumber(getValue(parameters, 'BitsPerComponent'), 8), 1, 16),
+    columns: clamp(toNumber(getValue(parameters, 'Columns'), 1), 1, 2 ** 24),
+  })
+}
+
+function toNumber(value: PdfValue, otherwise: number): number {
+  return typeof value === 'number' ? Math.trunc(value) : otherwise
+}
+
+const clamp = (value: number, least: number, most: number) => Math.min(most, Math.max(least, value))
 
 /** How rows of samples were changed before they were packed. */
 type Predictor = { predictor: number; colors: number; bitsPerSample: number; columns: number }
@@ -163,7 +162,7 @@ async function* undoPredictor(input: Bytes, settings: Predictor): AsyncGenerator
   const { predictor, colors, bitsPerSample, columns } = settings
   const pixelBytes = Math.max(1, Math.ceil((colors * bitsPerSample) / 8))
   const rowBytes = Math.ceil((colors * bitsPerSample * columns) / 8)
-  if (predictor < 2 || !(rowBytes >= 1) || rowBytes > maxRowBytes) {
+  if (!(rowBytes >= 1) || rowBytes > maxRowBytes) {
     yield* input
     return
   }

@@ -15,7 +15,7 @@ type Manifest = { entries: Entry[]; dataAt: number }
 export const pharReader: Reader = {
   name: 'phar',
   recognizes: (source) => findManifest(source) !== undefined,
-  read: async (source, members) => readPhar(source, members),
+  read: readPhar,
 }
 
 async function readPhar(source: Source, members: Members): Promise<Reading> {

@@ -1,9 +1,10 @@
 import { isBinary } from '../../../../domain/content/format-row.ts'
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import { isMixed, type Members, type Reader, type Reading, type Source } from '../reader.ts'
+import { hasSignature, isMixed, type Members, type Reader, type Reading, readFirst, type Source } from '../reader.ts'
 import { cut, findPackagedFile } from './ole.ts'
+import { hexValue } from './transfer-encodings.ts'
 
-const mark = Buffer.from('{\\rt')
+const signature = Buffer.from('{\\rt')
 const dataMark = Buffer.from('\\objdata')
 const maxObjects = 5000
 const headBytes = 8192
@@ -11,7 +12,7 @@ const headBytes = 8192
 /** Reads RTF: gives the data of embedded objects, and the files in them. */
 export const rtfReader: Reader = {
   name: 'RTF',
-  recognizes: (source) => source.read(0, mark.length).equals(mark),
+  recognizes: (source) => hasSignature(source, signature),
   read: readRtf,
 }
 
@@ -33,7 +34,7 @@ type Decoding = ReturnType<typeof decodeObjectData>
 async function giveObject(members: Members, decode: () => Decoding, number: number): Promise<boolean> {
   const whole = decode()
   await members.give({ path: `object ${number}`, pieces: whole.pieces })
-  const head = readHead(decode().pieces)
+  const head = readFirst(decode().pieces, headBytes)
   const native = findNativeData(head)
   if (native !== undefined) {
     const pieces = () => cut(skip(decode().pieces, native.start), native.bytes)
@@ -45,17 +46,6 @@ async function giveObject(members: Members, decode: () => Decoding, number: numb
     }
   }
   return whole.hasNested()
-}
-
-function readHead(pieces: Iterable<Buffer>): Buffer {
-  const parts: Buffer[] = []
-  let bytes = 0
-  for (const piece of pieces) {
-    parts.push(piece)
-    bytes += piece.length
-    if (bytes >= headBytes) break
-  }
-  return Buffer.concat(parts).subarray(0, headBytes)
 }
 
 function* skip(pieces: Iterable<Buffer>, bytes: number): Generator<Buffer> {
@@ -82,21 +72,13 @@ function findNativeData(head: Buffer): { className: string; start: number; bytes
   return at + 4 > head.length ? undefined : { className, start: at + 4, bytes: head.readUInt32LE(at) }
 }
 
-const open = 0x7b
-const close = 0x7d
+const openBrace = 0x7b
+const closeBrace = 0x7d
 const backslash = 0x5c
 const pieceBytes = 65_536
 /** Programs cut longer control words. */
 const maxWordBytes = 64
 const controlWord = /^\\(?:([a-zA-Z]{1,40})(-?\d{1,10})? ?|'[\da-fA-F]{0,2}|[^a-zA-Z])/s
-
-/** The position behind a control word, and the number of raw bytes that follow it. */
-function readControl(source: Source, at: number): { end: number; rawBytes: number } {
-  const text = source.read(at, at + maxWordBytes).toString('latin1')
-  const [all = '\\', word, number] = controlWord.exec(text) ?? []
-  const rawBytes = word === 'bin' ? Math.max(0, Number(number ?? 0)) : 0
-  return { end: at + Math.max(1, all.length), rawBytes: Math.min(rawBytes, source.bytes) }
-}
 
 /**
  * Decodes the digits behind `\objdata` up to the end of their group. Blanks, control words and other characters between
@@ -110,8 +92,8 @@ function decodeObjectData(source: Source, start: number, { takesNested }: { take
     let used = 0
     let high = -1
     let depth = 1
-    let at = start
     // A number may belong to the control word itself.
+    let at = start
     at += /^-?\d{1,10} /.exec(source.read(start, start + 16).toString('latin1'))?.[0].length ?? 0
     while (at < source.bytes && depth > 0) {
       const block = source.read(at, at + pieceBytes)
@@ -119,12 +101,12 @@ function decodeObjectData(source: Source, start: number, { takesNested }: { take
       for (; n < block.length && depth > 0; n++) {
         const byte = block[n] as number
         if (byte === backslash) break
-        if (byte === open) {
+        if (byte === openBrace) {
           hasNested = true
           depth++
-        } else if (byte === close) depth--
+        } else if (byte === closeBrace) depth--
         else if (depth === 1 || takesNested) {
-          const digit = toDigit(byte)
+          const digit = hexValue(byte)
           if (digit < 0) continue
           if (high < 0) high = digit
           else {
@@ -157,12 +139,6 @@ function decodeObjectData(source: Source, start: number, { takesNested }: { take
   return { pieces: read(), hasNested: () => hasNested }
 }
 
-function toDigit(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
-  const letter = byte | 0x20
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1
-}
-
 /** The position behind the group that encloses the whole document, and behind the blanks and zeros after it. */
 function findRtfEnd(source: Source): number {
   let depth = 0
@@ -173,8 +149,8 @@ function findRtfEnd(source: Source): number {
     let hasBin = false
     for (; n < block.length; n++) {
       const byte = block[n]
-      if (byte === open) depth++
-      else if (byte === close && --depth <= 0) return skipBlanks(source, at + n + 1)
+      if (byte === openBrace) depth++
+      else if (byte === closeBrace && --depth <= 0) return skipBlanks(source, at + n + 1)
       else if (byte === backslash) {
         // A word that is cut by the end of the block is read again with the next one.
         hasBin = block[n + 1] === 0x62 && block[n + 2] === 0x69
@@ -196,8 +172,16 @@ function skipBlanks(source: Source, from: number): number {
   return from + (/^[\0\s]*/.exec(text)?.[0].length ?? 0)
 }
 
+/** The position behind a control word, and the number of raw bytes that follow it. */
+function readControl(source: Source, at: number): { end: number; rawBytes: number } {
+  const text = source.read(at, at + maxWordBytes).toString('latin1')
+  const [all = '\\', word, number] = controlWord.exec(text) ?? []
+  const rawBytes = word === 'bin' ? Math.max(0, Number(number ?? 0)) : 0
+  return { end: at + Math.max(1, all.length), rawBytes: Math.min(rawBytes, source.bytes) }
+}
+
 const headerBytes = 16
-const kinds = { compressed: 'LZFu', plain: 'MELA' }
+const compressedKinds = { compressed: 'LZFu', plain: 'MELA' }
 /** The length in the head counts everything behind itself. */
 const lengthBytes = 4
 const dictionaryBytes = 4096
@@ -212,16 +196,17 @@ const dictionaryStart = Buffer.from(
 /** Reads the text of messages as Outlook stores it: RTF, compressed in a way of its own. */
 export const compressedRtfReader: Reader = {
   name: 'compressed RTF',
-  recognizes: (source) => Object.values(kinds).includes(readKind(source)) && isBinary(source.read(0, headerBytes)),
+  recognizes: (source) =>
+    Object.values(compressedKinds).includes(readKind(source)) && isBinary(source.read(0, headerBytes)),
   async read(source, members) {
     const end = lengthBytes + source.read(0, lengthBytes).readUInt32LE(0)
     const doubts = new Set<Doubt>(end > source.bytes ? ['UnsupportedContainer'] : [])
     const last = Math.min(end, source.bytes)
-    if (readKind(source) === kinds.plain) {
+    if (readKind(source) === compressedKinds.plain) {
       await members.give({ path: '', pieces: source.pieces(headerBytes, last) })
       return { accounted: [{ start: 0, end: last }], doubts: [...doubts] }
     }
-    const { pieces, getUsedBytes } = inflate(source, last)
+    const { pieces, getUsedBytes } = decompressRtf(source, last)
     await members.give({ path: '', pieces })
     return { accounted: [{ start: 0, end: headerBytes + getUsedBytes() }], doubts: [...doubts] }
   },
@@ -230,7 +215,7 @@ export const compressedRtfReader: Reader = {
 const readKind = (source: Source) => source.read(8, 12).toString('latin1')
 
 /** Decompresses the text up to the mark of its end, or up to the end of the data. */
-function inflate(source: Source, end: number) {
+function decompressRtf(source: Source, end: number) {
   const bytes = listBytes(source, headerBytes, end)
   let usedBytes = 0
 

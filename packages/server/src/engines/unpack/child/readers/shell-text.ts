@@ -4,7 +4,7 @@ import { findLineEnd, hasControls, listLines } from './text-lines.ts'
 import { decodeBase64, listBase64Rules } from './transfer-encodings.ts'
 
 /** Content that a shell script carries: its path, and its bytes. */
-export type Carried = { path: string; pieces: Iterable<Buffer> }
+type Carried = { path: string; pieces: Iterable<Buffer> }
 
 const headBytes = 65_536
 /** Scripts with more are not ordinary scripts. */

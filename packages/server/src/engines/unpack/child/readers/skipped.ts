@@ -1,6 +1,6 @@
 import { countSkippedBytes } from '../../../../domain/content/container.ts'
 import { headBytes } from '../../../../domain/content/content.ts'
-import type { Reader } from '../reader.ts'
+import { hasSignature, type Reader } from '../reader.ts'
 
 /** The name of the table in which the program of SQLite archives compressed files. */
 const archiveTables = ['sqlar', 'SQLAR'].map((name) => Buffer.from(name))
@@ -14,8 +14,7 @@ export const skippedReader: Reader = {
     const start = countSkippedBytes(source.read(0, headBytes)) ?? 0
     const path = `[bytes ${start} to ${source.bytes}]`
     await members.give({ path, pieces: source.pieces(start, source.bytes) })
-    const isArchive =
-      source.read(0, database.length).equals(database) && archiveTables.some((name) => source.find(name, 0) !== -1)
+    const isArchive = hasSignature(source, database) && archiveTables.some((name) => source.find(name, 0) !== -1)
     return { accounted: [{ start: 0, end: source.bytes }], doubts: isArchive ? ['UnsupportedContainer'] : [] }
   },
 }

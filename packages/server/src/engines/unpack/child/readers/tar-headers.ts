@@ -24,8 +24,26 @@ export type Extended = {
   path?: string
 }
 
+/** Reads the header in a block; undefined when the block is none. */
+export function readHeader(block: Buffer, at: number): TarHeader | undefined {
+  if (!hasTarChecksum(block)) return undefined
+  const size = readNumber(block.subarray(124, 136))
+  const name = readText(block.subarray(0, 100))
+  const mark = block.toString('latin1', 257, 263)
+  const prefix = mark === 'ustar\0' ? readText(block.subarray(345, 500)) : ''
+  return {
+    at,
+    dataAt: at + tarBlockBytes,
+    path: prefix === '' ? name : `${prefix}/${name}`,
+    type: block.toString('latin1', 156, 157),
+    sizes: size.values,
+    hasOddSize: size.isOdd,
+    isPlain: mark.startsWith('ustar') && size.isOctal && readNumber(block.subarray(148, 156)).isOctal && name !== '',
+    block,
+  }
+}
+
 const octal = /^ *([0-7]*) *(?:\0.*)?$/s
-const maxSize = Number.MAX_SAFE_INTEGER
 
 /** A number of a header: octal digits, or 95 bits behind a byte that is not text. */
 function readNumber(field: Buffer): { values: number[]; isOctal: boolean; isOdd: boolean } {
@@ -47,30 +65,11 @@ function readNumber(field: Buffer): { values: number[]; isOctal: boolean; isOdd:
   return { values: [...new Set(values)], isOctal: false, isOdd: true }
 }
 
-const toSafe = (value: bigint) => (value > BigInt(maxSize) ? maxSize : Number(value))
+const toSafe = (value: bigint) => Math.min(Number(value), Number.MAX_SAFE_INTEGER)
 
 const readText = (field: Buffer) => {
   const end = field.indexOf(0)
   return (end === -1 ? field : field.subarray(0, end)).toString('utf8')
-}
-
-/** Reads the header in a block; undefined when the block is none. */
-export function readHeader(block: Buffer, at: number): TarHeader | undefined {
-  if (!hasTarChecksum(block)) return undefined
-  const size = readNumber(block.subarray(124, 136))
-  const name = readText(block.subarray(0, 100))
-  const mark = block.toString('latin1', 257, 263)
-  const prefix = mark === 'ustar\0' ? readText(block.subarray(345, 500)) : ''
-  return {
-    at,
-    dataAt: at + tarBlockBytes,
-    path: prefix === '' ? name : `${prefix}/${name}`,
-    type: block.toString('latin1', 156, 157),
-    sizes: size.values,
-    hasOddSize: size.isOdd,
-    isPlain: mark.startsWith('ustar') && size.isOctal && readNumber(block.subarray(148, 156)).isOctal && name !== '',
-    block,
-  }
 }
 
 /** The end of the data of a member, which fills its last block with zeros. */
@@ -171,11 +170,11 @@ function readOldSparse(source: Source, { block, dataAt }: TarHeader): SparseFile
   let isExtended = block[482] !== 0
   let at = dataAt
   while (isExtended) {
-    const more = source.read(at, at + 512)
-    if (more.length < 512 || segments.length > maxSegments) return 'damaged'
+    const more = source.read(at, at + tarBlockBytes)
+    if (more.length < tarBlockBytes || segments.length > maxSegments) return 'damaged'
     add(more, 21)
     isExtended = more[504] !== 0
-    at += 512
+    at += tarBlockBytes
   }
   const real = readNumber(block.subarray(483, 495))
   if (isOdd || real.isOdd) return 'damaged'
@@ -214,7 +213,7 @@ function readStoredMap(source: Source, file: Omit<SparseFile, 'segments'>): Spar
     numbers.push(value)
     at = end + 1
   }
-  return { ...file, dataAt: file.dataAt + Math.ceil(at / 512) * 512, segments: toSegments(numbers.slice(1)) }
+  return { ...file, dataAt: file.dataAt + toBlockEnd(at), segments: toSegments(numbers.slice(1)) }
 }
 
 const toNumber = (text: string | undefined) => (text !== undefined && /^\d{1,16}$/.test(text) ? Number(text) : NaN)

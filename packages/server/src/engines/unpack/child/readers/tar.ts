@@ -29,7 +29,7 @@ export const tarReader: Reader = {
     const head = source.read(0, headBytes)
     return hasTarSignature(head) || hasOldTarHeader(head)
   },
-  read: async (source, members) => readTar(source, members),
+  read: readTar,
 }
 
 type Tar = {

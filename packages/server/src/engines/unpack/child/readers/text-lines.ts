@@ -84,6 +84,26 @@ export function countControls(bytes: Buffer): number {
   return count
 }
 
+/** Text that carries bytes may have them soon: only its first bytes tell that it is text. */
+const firstBytes = 32
+const headBytes = 65_536
+/** Control characters in the first bytes, and in the head, of a text that is damaged. Programs pass over them. */
+const maxDamaged = { first: 2, head: 16 }
+
+/** Whether content begins as text. */
+export const beginsAsText = (source: Source): boolean => !hasControls(source.read(0, firstBytes))
+
+/** Whether content begins as text, which may be damaged. */
+export const beginsAsDamagedText = (source: Source): boolean =>
+  countControls(source.read(0, firstBytes)) <= maxDamaged.first
+
+/** Whether the head of content is text, which may be damaged. */
+export const hasTextHead = (source: Source): boolean => countControls(source.read(0, headBytes)) <= maxDamaged.head
+
+/** Whether content is PDF, PostScript or RTF, which write other data as digits and numbers: their readers know it. */
+export const beginsAsDocument = (source: Source): boolean =>
+  /^(?:%PDF-|%!|\{\\rt)/.test(source.read(0, firstBytes).toString('latin1'))
+
 /** The end of the text that content begins with: the start of the line in which the first control character stands. */
 export function findTextEnd(source: Source): number {
   let at = 0

@@ -1,7 +1,7 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
-import type { Members, Reader, Reading, Source } from '../reader.ts'
+import { hasSignature, type Members, type Reader, type Reading, type Source } from '../reader.ts'
 
-const magic = Buffer.from([0x78, 0x9f, 0x3e, 0x22])
+const signature = Buffer.from([0x78, 0x9f, 0x3e, 0x22])
 /** The signature and a key. */
 const headBytes = 6
 /** Level, identifier and length of an attribute. Two bytes of checksum follow its data, and few programs look at them. */
@@ -14,7 +14,7 @@ const maxTitleBytes = 1000
 /** Shorter values hold no file. */
 const minMemberBytes = 64
 
-const ids = {
+const attributeIds = {
   /** The first attribute of each attachment. */
   renderingData: 0x0006_9002,
   title: 0x0001_8010,
@@ -28,8 +28,8 @@ const dataProperty = 0x3701
 /** Reads TNEF, in which Outlook sends mail as `winmail.dat`: attachments, texts, and messages within the message. */
 export const tnefReader: Reader = {
   name: 'TNEF',
-  recognizes: (source) => source.read(0, magic.length).equals(magic),
-  read: async (source, members) => readTnef(source, members),
+  recognizes: (source) => hasSignature(source, signature),
+  read: readTnef,
 }
 
 /** An attribute, and the name of the attachment that it belongs to. */
@@ -41,10 +41,10 @@ async function readTnef(source: Source, members: Members): Promise<Reading> {
   if (!isWhole) doubts.add('UnsupportedContainer')
   for (const attribute of attributes) {
     const { id, start, end: attributeEnd, attachment } = attribute
-    if (id === ids.messageValues || id === ids.attachmentValues) {
+    if (id === attributeIds.messageValues || id === attributeIds.attachmentValues) {
       if (!(await giveValues(source, members, attribute))) doubts.add('UnsupportedContainer')
     } else if (attributeEnd - start >= minMemberBytes) {
-      const path = (id === ids.data && attachment.name) || `[attribute ${id.toString(16).padStart(8, '0')}]`
+      const path = (id === attributeIds.data && attachment.name) || `[attribute ${id.toString(16).padStart(8, '0')}]`
       await members.give({ path, pieces: source.pieces(start, attributeEnd) })
     }
   }
@@ -62,8 +62,8 @@ function listAttributes(source: Source): { attributes: Attribute[]; end: number;
     if (!isAttribute || attributes.length === maxAttributes) return { attributes, end: at, isWhole: isBlank(head) }
     const [id, start] = [head.readUInt32LE(1), at + attributeHeadBytes]
     const end = start + head.readUInt32LE(5)
-    if (id === ids.renderingData) attachment = { name: '' }
-    if (id === ids.title) attachment.name = toName(source.read(start, Math.min(end, start + maxTitleBytes)))
+    if (id === attributeIds.renderingData) attachment = { name: '' }
+    if (id === attributeIds.title) attachment.name = toName(source.read(start, Math.min(end, start + maxTitleBytes)))
     attributes.push({ id, start, end, attachment })
     at = end + checksumBytes
   }
@@ -75,7 +75,7 @@ async function giveValues(source: Source, members: Members, { id, start, end, at
   for (const value of listMapiValues(source, start, Math.min(end, source.bytes))) {
     if (value === 'damaged') return false
     if (value.end - value.start < minMemberBytes) continue
-    const isData = id === ids.attachmentValues && value.id === dataProperty
+    const isData = id === attributeIds.attachmentValues && value.id === dataProperty
     const path = (isData && attachment.name) || `[value ${value.id.toString(16).padStart(4, '0')}]`
     await members.give({ path, pieces: source.pieces(value.start, value.end) })
   }
@@ -105,7 +105,7 @@ const fixedBytes: Record<number, number> = {
   64: 8,
   72: 16,
 }
-const types = { object: 0x0d, text: 0x1e, wideText: 0x1f, binary: 0x102 }
+const propertyTypes = { object: 0x0d, text: 0x1e, wideText: 0x1f, binary: 0x102 }
 const manyFlag = 0x1000
 const firstNamedId = 0x8000
 const guidBytes = 16
@@ -113,7 +113,7 @@ const maxValues = 100_000
 
 const toPadded = (bytes: number) => Math.ceil(bytes / 4) * 4
 
-/** Lists the texts, binary values, objects and rows of values of a property list in TNEF; ends with `damaged` where it makes no sense. */
+/** Lists the texts, binary values, objects and rows of values of a property list, and `damaged` where it breaks. */
 function* listMapiValues(source: Source, start: number, end: number): Generator<MapiValue | 'damaged'> {
   let at = start
   let values = 0
@@ -145,12 +145,12 @@ function* listMapiValues(source: Source, start: number, end: number): Generator<
       const valueEnd = at + bytes * count
       if (isMany && valueEnd <= end) yield { id, start: at, end: valueEnd }
       at = valueEnd
-    } else if (Object.values(types).includes(kind)) {
+    } else if (Object.values(propertyTypes).includes(kind)) {
       for (let count = readNumber(); count > 0; count--) {
         const length = readNumber()
         if (at + length > end || ++values > maxValues) return yield 'damaged'
         // An object begins with the identifier of its interface.
-        yield { id, start: kind === types.object ? at + guidBytes : at, end: at + length }
+        yield { id, start: kind === propertyTypes.object ? at + guidBytes : at, end: at + length }
         at += toPadded(length)
       }
     } else return yield 'damaged'

@@ -201,18 +201,14 @@ function readWide(extra: Buffer, values: WideValues): { isWide: boolean; values:
 export const agreesOnCount = ({ count }: EndRecord, entries: number): boolean =>
   count === entries || (count === all16 && entries > all16)
 
-const maxPackedBytes = 2 ** 20
+const maxPackedManifestBytes = 2 ** 20
 const maxManifestBytes = 8 * 2 ** 20
 const manifestName = 'META-INF/manifest.xml'
 const encryptionMark = 'encryption-data'
 
 /** Whether a member is the manifest of an OpenDocument file and names parts that are encrypted with a password. */
-export function namesEncryptedParts(
-  source: Source,
-  entry: ZipEntry & { packedBytes: number },
-  local: LocalEntry,
-): boolean {
-  if (entry.path !== manifestName || entry.packedBytes > maxPackedBytes) return false
+export function namesEncryptedParts(source: Source, entry: ZipEntry, local: LocalEntry): boolean {
+  if (entry.path !== manifestName || entry.packedBytes > maxPackedManifestBytes) return false
   const packed = source.read(local.dataAt, local.dataAt + entry.packedBytes)
   try {
     const manifest = entry.method === 8 ? inflateRawSync(packed, { maxOutputLength: maxManifestBytes }) : packed

@@ -1,6 +1,6 @@
 import type { Doubt } from '../../../../domain/ports/engines.ts'
 import { decompress, inflateSmall, smallBytes } from '../inflate.ts'
-import { findGaps, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
+import { findGaps, hasSignature, type Members, type Range, type Reader, type Reading, type Source } from '../reader.ts'
 import {
   agreesOnCount,
   type DirectoryEntry,
@@ -32,10 +32,10 @@ export const zipReader: Reader = {
   name: 'zip',
   recognizes: (source) =>
     beginsAsZip(source) || findEndRecords(source, Math.max(0, source.bytes - tailBytes), 1).length > 0,
-  read: async (source, members) => readZip(source, members),
+  read: readZip,
 }
 
-const beginsAsZip = (source: Source) => heads.some((head) => source.read(0, head.length).equals(head))
+const beginsAsZip = (source: Source) => heads.some((head) => hasSignature(source, head))
 
 type Zip = {
   source: Source
