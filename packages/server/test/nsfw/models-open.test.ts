@@ -85,6 +85,7 @@ test('without nsfwjs one is told what to do, and models that are there are used'
   for (const folder of ['engines/nsfw/models', 'engines/child-process', 'engines/jail', 'runtime']) {
     await cp(join(import.meta.dirname, '../../src', folder), join(elsewhere, 'src', folder), { recursive: true })
   }
+  await cp(join(import.meta.dirname, '../../package.json'), join(elsewhere, 'package.json'))
   // An empty package hides an installation in a parent directory.
   await mkdir(join(elsewhere, 'node_modules/nsfwjs'), { recursive: true })
   await writeFile(join(elsewhere, 'node_modules/nsfwjs/package.json'), '{ "exports": {} }')
