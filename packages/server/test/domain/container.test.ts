@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createCipheriv } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { canHoldContent, findKnownDoubts } from '../../src/domain/content/container.ts'
 import { findContainerFormat } from '../../src/domain/content/container-formats.ts'
@@ -50,6 +51,23 @@ test('a web page is searched when bytes that no text has stand in it, or when it
   assert.equal(canHoldContent(Buffer.from('<html>\nBZh91AY&SY\0\0\0')), true)
   assert.equal(canHoldContent(Buffer.concat([page, Buffer.alloc(headBytes, 'a')]).subarray(0, headBytes)), true)
 })
+
+test('every tag by which ClamAV knows a web page is known, in any case, and random bytes are seldom taken for one', () => {
+  const names = ['a href=', 'head>', 'html>', 'iframe', 'img', 'object', 'script', 'table', 'p>', '!DOCTYPE', '!--']
+  const starts = names.flatMap((name) => [name, name.toUpperCase()]).map((name) => `text <${name}`)
+  for (const start of [...starts, '<%@ LANGUAGE = "VBScript"'])
+    assert.equal(canHoldContent(Buffer.from(`${start} some text\0`, 'latin1')), true, start)
+  assert.equal(canHoldContent(Buffer.from('a < b, a <b, List<T\0', 'latin1')), false)
+  const noise = Array.from({ length: 1000 }, (_, i) => randomHead(i))
+  const taken = noise.filter((head) => canHoldContent(head))
+  assert.ok(taken.length < 50, `${taken.length} of 1000`)
+})
+
+/** The same bytes for the same seed: 1 KB without any structure. */
+function randomHead(seed: number): Buffer {
+  const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, seed), Buffer.alloc(16, seed >> 8))
+  return cipher.update(Buffer.alloc(1024))
+}
 
 describe('formats are told from the head', () => {
   const forms: [name: string, head: string | Buffer, format: string, doubt?: string][] = [

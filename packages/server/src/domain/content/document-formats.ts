@@ -54,10 +54,13 @@ function isMixedPage(head: Buffer): boolean {
 
 const tagStart = 0x3c
 
+/** A comment, a directive of a script, or a tag: random bytes hold a `<` in front of a letter in four of five kilobytes. */
+const tag = /<(?:![a-z[-]|%@|[a-z]{3}|[a-z][a-z0-9]*[\s/>])/i
+
 /** The position of the first tag that ClamAV looks at, or -1. */
 function findTag(head: Buffer): number {
   const start = head.subarray(0, pageBytes)
-  return start.includes(tagStart) ? start.toString('latin1').search(/<[!a-z]/i) : -1
+  return start.includes(tagStart) ? start.toString('latin1').search(tag) : -1
 }
 
 /** Whether ClamAV may take text with this head for a web page. */
