@@ -54,25 +54,50 @@ test('no file takes the path of a URL for the path of a file: in an URL, blanks 
 })
 
 test('commands start without the packages that only the service needs', () => {
-  const loaded = new Set<string>()
-  const load = (path: string) => {
-    if (loaded.has(path)) return
-    loaded.add(path)
-    if (!path.endsWith('.ts')) return
-    const url = new URL(path, new URL('packages/server/src/', repository))
-    // Types are erased, and modules that are imported with `import()` are loaded when they are needed.
-    const imports = readFileSync(url, 'utf8').matchAll(/(?:^|\n)(?:import|export)\b(?! type)[^'"]*?from '([^']+)'/g)
-    for (const [, target = ''] of imports)
-      load(target.startsWith('.') ? (new URL(target, url).href.split('/server/src/')[1] ?? '') : target)
-  }
-  for (const { path } of readSourceFiles('server')) if (/^commands\/|^compose\/stores\.ts$/.test(path)) load(path)
+  const files = readSourceFiles('server').map(({ path }) => path)
+  const loaded = listLoaded(files.filter((path) => /^commands\/|^compose\/stores\.ts$/.test(path)))
   assert.ok(loaded.has('pg') && loaded.has('commander'))
   const ofService = ['@aws-sdk/client-s3', 'fastify', 'nodemailer', 'openid-client', 'prom-client']
   assert.deepEqual(
     ofService.filter((name) => loaded.has(name)),
     [],
   )
+  // The index of the contract loads the library of schemas, which has 250 modules.
+  assert.equal(listLoaded(['compose/stores.ts']).has('@assay/contract'), false)
 })
+
+/** The programs of confined processes, and the folders of sources that their jails let them read. */
+const confinedPrograms: Record<string, string[]> = {
+  'engines/nsfw/child/main.ts': ['domain', 'engines/child-process', 'engines/nsfw'],
+  'engines/nsfw/models/child/main.ts': ['engines/child-process', 'engines/nsfw'],
+  'engines/unpack/child/main.ts': ['domain', 'engines/child-process', 'engines/unpack'],
+  'engines/yara/child/main.ts': ['engines/child-process', 'engines/yara'],
+}
+
+test('confined processes load only sources that they may read', () => {
+  for (const [program, folders] of Object.entries(confinedPrograms)) {
+    const sources = [...listLoaded([program])].filter((path) => path.endsWith('.ts'))
+    assert.ok(sources.length > 1, program)
+    const others = sources.filter((path) => !folders.some((folder) => path.startsWith(`${folder}/`)))
+    assert.deepEqual(others, [], program)
+  }
+})
+
+/** The sources that these sources load, and the packages: all but types and what `import()` loads when it is needed. */
+function listLoaded(paths: string[]): Set<string> {
+  const loaded = new Set<string>()
+  const load = (path: string) => {
+    if (loaded.has(path)) return
+    loaded.add(path)
+    if (!path.endsWith('.ts')) return
+    const url = new URL(path, new URL('packages/server/src/', repository))
+    const imports = readFileSync(url, 'utf8').matchAll(/(?:^|\n)(?:import|export)\b(?! type)[^'"]*?from '([^']+)'/g)
+    for (const [, target = ''] of imports)
+      load(target.startsWith('.') ? (new URL(target, url).href.split('/server/src/')[1] ?? '') : target)
+  }
+  for (const path of paths) load(path)
+  return loaded
+}
 
 test('no process loads the fetch of Node only because a module imports node:http', () => {
   const found = ['server', 'client', 'cli'].flatMap((name) =>
