@@ -33,9 +33,12 @@ const idleCheckMs = 1500
 
 /**
  * Runs test files in their order, those first whose services are ready. Prints one line for a file that passed and
- * everything about one that failed. Resolves to whether all passed.
+ * everything about one that failed. Resolves to whether all passed. `signal` ends the files that run and starts no more.
  */
-export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }): Promise<boolean> {
+export async function runPool(
+  runs: TestRun[],
+  { verbose, signal }: { verbose: boolean; signal: AbortSignal },
+): Promise<boolean> {
   const queue = runs.map((testRun) => ({ ...testRun, isReady: false, opened: undefined as Environment | undefined }))
   const startedAt = performance.now()
   const totals = { files: 0, passed: 0, failed: 0, skipped: new Map<string, number>(), failedFiles: [] as string[] }
@@ -64,7 +67,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
     const [next] = queue.splice(Math.max(ready, 0), 1)
     if (next === undefined) return
     openDue()
-    const result = await runFiles(next.files, await open(next))
+    const result = await runFiles(next.files, await open(next), signal)
     const name = toName(next)
     totals.files += next.files.length
     totals.passed += result.passed
@@ -89,6 +92,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
       }, reject)
     }
     const fill = () => {
+      if (signal.aborted) queue.length = 0
       while (running < minFiles && queue.length > 0) start()
       if (running === 0) resolve()
     }
@@ -104,7 +108,7 @@ export async function runPool(runs: TestRun[], { verbose }: { verbose: boolean }
   for (const [reason, count] of totals.skipped) process.stdout.write(`${count} skipped: ${reason}\n`)
   for (const name of totals.failedFiles) process.stdout.write(`Failed: ${name}\n`)
   process.stdout.write(`${totals.passed} passed, ${totals.failed} failed\n`)
-  return totals.failedFiles.length === 0
+  return totals.failedFiles.length === 0 && !signal.aborted
 }
 
 /** `a.test.ts and 7 more (external PostgreSQL)` */
@@ -159,7 +163,7 @@ function listCosts(costs: { name: string; processorMs: number }[]): string {
   return `Processor time of the test files, without the services that they share: ${toSeconds(sum)}\n${lines.join('')}`
 }
 
-async function runFiles(files: string[], env: NodeJS.ProcessEnv) {
+async function runFiles(files: string[], env: NodeJS.ProcessEnv, signal: AbortSignal) {
   const startedAt = performance.now()
   const usageDir = mkdtempSync(join(tmpdir(), 'assay-test-usage-'))
   const usageFile = join(usageDir, 'ms')
@@ -167,7 +171,7 @@ async function runFiles(files: string[], env: NodeJS.ProcessEnv) {
     files: files.length === 1 ? files.map((file) => root + file) : [`${root}scripts/test-group.ts`],
     env: { ...env, ASSAY_TEST_PROCESSOR_TIME: usageFile, ASSAY_TEST_FILES: files.join(',') },
     timeout: testTimeoutMs,
-    signal: AbortSignal.timeout(fileTimeoutMs),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(fileTimeoutMs)]),
     execArgv: preloads.flatMap((name) => ['--import', `${root}scripts/${name}.ts`]),
   })
   const skipped: string[] = []

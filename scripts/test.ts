@@ -25,6 +25,11 @@ import { writeCodeCache } from './write-code-cache.ts'
  * the two databases only. `--unit` runs the files that need no engine, database or service.
  */
 const args = process.argv.slice(2)
+const unknown = args.find((arg) => arg.startsWith('--') && !['--unit', '--embedded', '--external'].includes(arg))
+if (unknown !== undefined) {
+  process.stderr.write(`${unknown} is unknown. Usage: npm test -- [--unit | --embedded | --external] [FILE...]\n`)
+  process.exit(2)
+}
 const patterns = args.filter((arg) => !arg.startsWith('--'))
 const isUnit = args.includes('--unit')
 
@@ -102,10 +107,11 @@ const closers = newClosers()
 const memoryDir = process.env.ASSAY_TEST_MEMORY_DIR
 if (memoryDir && process.env.ASSAY_TEST_MEMORY_OWNER === String(process.pid))
   closers.add(() => removeMemoryDir(memoryDir))
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => void closers.closeAll().finally(() => process.exit(1)))
+const interrupt = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupt.abort())
 try {
-  const isOk = await runPool(isUnit ? listUnitRuns() : await listAllRuns(), { verbose: patterns.length > 0 })
+  const runs = isUnit ? listUnitRuns() : await listAllRuns()
+  const isOk = await runPool(runs, { verbose: patterns.length > 0, signal: interrupt.signal })
   process.exitCode = isOk ? 0 : 1
 } finally {
   await closers.closeAll()

@@ -52,7 +52,10 @@ writeFileSync(
   program,
   `import { runPool } from '${repository}scripts/test-pool.ts'
   const groups = process.argv.slice(2).map((group) => group.split(','))
-  const isOk = await runPool(groups.map((files) => ({ files, env: Promise.resolve(process.env) })), { verbose: false })
+  const interrupt = new AbortController()
+  process.once('SIGTERM', () => interrupt.abort())
+  const runs = groups.map((files) => ({ files, env: Promise.resolve(process.env) }))
+  const isOk = await runPool(runs, { verbose: false, signal: interrupt.signal })
   process.exitCode = isOk ? 0 : 1`,
 )
 
@@ -91,6 +94,24 @@ test('of a group, the failed file is named, and its failed test is counted once'
   assert.deepEqual(failed, [failing, broken, hanging].sort())
   assert.match(output, /A top-level await of .*hanging\.test\.mjs did not settle/)
   assert.equal(counts, '3 passed, 3 failed')
+})
+
+test('a run that is interrupted ends its test processes, starts no further file and fails', async () => {
+  const endless = writeTest(
+    'endless.test.mjs',
+    "test('never ends', () => { process.kill(process.ppid, 'SIGTERM'); return new Promise((done) => setTimeout(done, 1e8)) })",
+  )
+  const later = Array.from({ length: 20 }, (_, i) => [writeTest(`later-${i}.test.mjs`)])
+  const { code, failed, output } = await runGroups([[endless], ...later])
+  assert.equal(code, 1)
+  assert.ok(failed.includes(endless))
+  assert.doesNotMatch(output, /later-19/)
+})
+
+test('an option that the runner does not know is refused', async () => {
+  const { code, output } = await runProgram(['scripts/test.ts', '--help'])
+  assert.equal(code, 2)
+  assert.match(output, /^--help is unknown\. Usage: npm test -- /)
 })
 
 test('an error outside of the function of a test fails the test that caused it, also after an await', async () => {
