@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { after, beforeEach } from 'node:test'
 import { isMainThread } from 'node:worker_threads'
 import { readProcessorMs } from './processor-time.ts'
@@ -20,9 +21,21 @@ after(() => {
 // A file with a top-level await may register more tests after Node has run the hook above.
 beforeEach(() => clearTimeout(timer))
 // Handlers of the `exit` event end the services of the test; without this line a signal would skip them.
-process.once('SIGTERM', () => process.exit(143))
+// One that fails, as of a browser that is just starting, must not keep the others from ending theirs.
+process.once('SIGTERM', () => {
+  for (const handle of process.rawListeners('exit')) {
+    try {
+      handle.call(process, 143)
+    } catch (error) {
+      process.stderr.write(`A handler of the exit failed: ${error}\n`)
+    }
+  }
+  process.removeAllListeners('exit')
+  process.exit(143)
+})
 // Programs that a test starts with the options of this process write first, so that the test process has the last word.
+// A run that was interrupted has removed the directory, and an error in this handler would keep the process alive.
 process.once('exit', () => {
   const file = process.env.ASSAY_TEST_PROCESSOR_TIME
-  if (file !== undefined && isMainThread) writeFileSync(file, String(readProcessorMs()))
+  if (file !== undefined && isMainThread && existsSync(dirname(file))) writeFileSync(file, String(readProcessorMs()))
 })
