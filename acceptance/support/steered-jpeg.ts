@@ -46,12 +46,14 @@ export function makeSteeredJpeg({ inFull, small }: Steering): Buffer {
 const segment = (marker: number, body: number[]) =>
   Buffer.from([0xff, marker, (body.length + 2) >> 8, (body.length + 2) & 255, ...body])
 
-function toYcc({ pixels }: Blocks): number[] {
-  const found: number[] = []
+function toYcc({ pixels }: Blocks): Float64Array {
+  const found = new Float64Array(pixels.length)
   for (let i = 0; i < pixels.length; i += 3) {
-    const [red = 0, green = 0, blue = 0] = pixels.subarray(i, i + 3)
+    const [red, green, blue] = [pixels[i] ?? 0, pixels[i + 1] ?? 0, pixels[i + 2] ?? 0]
     const y = 0.299 * red + 0.587 * green + 0.114 * blue
-    found.push(y, 128 + (blue - y) / 1.772, 128 + (red - y) / 1.402)
+    found[i] = y
+    found[i + 1] = 128 + (blue - y) / 1.772
+    found[i + 2] = 128 + (red - y) / 1.402
   }
   return found
 }
@@ -61,14 +63,15 @@ type Coefficients = { mean: number; others: Code[] }
 
 /** Makes the function for the coefficients of a block. Blocks of the same colours, often all of a picture, share them. */
 function makeTransform() {
-  const found = new Map<string, Coefficients>()
+  const found = new Map<number, Map<number, Coefficients>>()
   return (inFull: number, small: number): Coefficients => {
-    const key = `${inFull} ${small}`
-    const known = found.get(key)
+    const ofSame = found.get(inFull) ?? new Map<number, Coefficients>()
+    found.set(inFull, ofSame)
+    const known = ofSame.get(small)
     if (known !== undefined) return known
     const values = transform(toBlock(inFull, small)).map((value) => Math.round(value / quantum))
     const coefficients = { mean: values[0] ?? 0, others: toCodesOfBlock(values) }
-    found.set(key, coefficients)
+    ofSame.set(small, coefficients)
     return coefficients
   }
 }

@@ -182,7 +182,7 @@ test('truncated and mutated heads never throw and always have a well-formed type
     for (let end = 0; end <= Math.min(sample.length, 160); end++) {
       assert.match(await find(sample.subarray(0, end), sample.length), syntax)
     }
-    for (let round = 0; round < 100; round++) {
+    for (let round = 0; round < 40; round++) {
       const mutated = Buffer.concat([sample, samples[random(samples.length)] ?? Buffer.of()])
       for (let flips = 0; flips < 8; flips++) mutated[random(Math.min(mutated.length, 300))] = random(256)
       assert.match(await find(mutated, random(2) * 1_000_000), syntax, mutated.toString('hex'))

@@ -149,9 +149,9 @@ describe('a command', { skip: faults }, () => {
       EngineDown,
     )
     await assert.rejects(run('for (;;) {}', { cpu_seconds: 1 }), /ended by SIG(KILL|XCPU)/)
-    const endless = "const text = 'x'.repeat(2 ** 16); for (;;) require('node:fs').writeSync(1, text)"
-    await assert.rejects(run(endless), /printed more than/)
-    await assert.rejects(run(endless.replace('writeSync(1', 'writeSync(2')), /printed more than/)
+    const endless = `${grow('x', 2 ** 16)}; while :; do echo $text; done`
+    await assert.rejects(runShell(endless), /printed more than/)
+    await assert.rejects(runShell(`exec >&2; ${endless}`), /printed more than/)
   })
 
   test('that ignores SIGTERM, or stops reading, is ended with the scan', async () => {
@@ -190,9 +190,10 @@ describe('a command', { skip: faults }, () => {
 
   test('that does not read all of its standard input has not scanned it', async () => {
     const text = 'x'.repeat(2 ** 22)
-    await assert.rejects(run('', { args: ['-e', 'process.exit(0)'] }, text), /before it had read/)
-    const read = "process.stdin.resume().on('end', () => process.exit(0))"
-    assert.deepEqual((await run('', { args: ['-e', read] }, text)).findings, [])
+    const none = { program: '/bin/sh', args: ['-c', 'exit 0'] }
+    await assert.rejects(run('', none, text), /before it had read/)
+    const all = { program: '/usr/bin/tail', args: ['-c', '1'] }
+    assert.deepEqual((await run('', all, text)).findings, [])
   })
 
   test('that never reads its standard input makes no small content clean', async () => {
@@ -204,10 +205,11 @@ describe('a command', { skip: faults }, () => {
 
   test('whose output cannot be matched in bounded time names nothing, and is not clean', async () => {
     const threat_pattern = ': (.+?)(?:\\.UNOFFICIAL)? FOUND$'
-    const print = (text: string, code: number) => `console.log(${text}); process.exitCode = ${code}`
-    for (const text of ["': '.repeat(500000)", "'x\\n'.repeat(301)"]) {
-      await assert.rejects(run(print(text, 0), { threat_pattern }), /too many lines, or one that is too long/)
-      assert.deepEqual((await run(print(text, 1), { threat_pattern })).findings, ['UnnamedThreat'])
+    const lines = 'n=0; while [ $n -le 300 ]; do echo x; n=$((n+1)); done'
+    for (const print of [`${grow(': ', 2 ** 19)}; echo "$text"`, lines]) {
+      const scan = (code: number) => runShell(`${print}; exit ${code}`, { threat_pattern })
+      await assert.rejects(scan(0), /too many lines, or one that is too long/)
+      assert.deepEqual((await scan(1)).findings, ['UnnamedThreat'])
     }
   })
 
@@ -277,6 +279,10 @@ describe('a command', { skip: faults }, () => {
     await broken.close()
   })
 })
+
+/** Commands of the shell that make a text of at least so many characters. */
+const grow = (text: string, chars: number) =>
+  `text='${text}'; while [ $\{#text} -lt ${chars} ]; do text="$text$text"; done`
 
 const zipScript = `
 import sys, zipfile

@@ -49,14 +49,14 @@ const encoders: Record<string, (frames: Pixels[]) => Promise<Buffer>> = {
 
 describe('animations', () => {
   for (const [name, encode] of Object.entries(encoders)) {
-    it(`one frame of ${name} that differs is chosen among 40, wherever it is`, async () => {
+    it(`one frame of ${name} that differs is chosen, wherever it is`, async () => {
       for (const [at, count] of [
-        [27, 40],
-        [0, 20],
-        [19, 20],
+        [27, 36],
+        [0, 18],
+        [17, 18],
       ] as const) {
-        const films = Array.from({ length: count }, (_, i) => paintWaves(100, 80, i * 2))
-        const picture = await open(await encode(films.with(at, paintQuarters(100, 80))))
+        const films = Array.from({ length: count }, (_, i) => paintWaves(50, 40, i * 2))
+        const picture = await open(await encode(films.with(at, paintQuarters(50, 40))))
         assert.equal(picture.isAnimated, true)
         assert.equal(picture.framesTotal, count)
         const found = picture.views.find(({ index }) => index === at)
@@ -67,7 +67,7 @@ describe('animations', () => {
     })
 
     it(`a still ${name} of many frames is looked at once`, async () => {
-      const picture = await open(await encode(Array.from({ length: 30 }, () => paintQuarters(100, 80))))
+      const picture = await open(await encode(Array.from({ length: 20 }, () => paintQuarters(50, 40))))
       assert.deepEqual(
         picture.views.map(({ index }) => index),
         [0],
@@ -100,9 +100,12 @@ describe('animations', () => {
 
   it('every frame that differs from all before it is chosen, however many there are', async () => {
     const places = Array.from({ length: 60 }, (_, i) => [(i % 10) * 16, Math.floor(i / 10) * 16] as const)
-    const frames = places.map(([left, top]) =>
-      paint(160, 96, (x, y) => (x >= left && x < left + 16 && y >= top && y < top + 16 ? red : [200, 200, 200])),
-    )
+    const rowOfSquare = Buffer.alloc(16 * 3, Buffer.from(red))
+    const frames = places.map(([left, top]) => {
+      const frame = paintPlain(160, 96, [200, 200, 200])
+      for (let y = top; y < top + 16; y++) frame.data.set(rowOfSquare, (y * 160 + left) * 3)
+      return frame
+    })
     const picture = await open((await encoders.GIF?.([...frames, ...frames])) ?? Buffer.alloc(0))
     assert.deepEqual([picture.framesTotal, picture.views.length], [120, 60])
   })
@@ -126,10 +129,10 @@ describe('animations', () => {
 
   it('each chosen frame shows its own colours, also when the pixels of a frame are an odd number', async () => {
     // More than the 16 frames that are scaled at once.
-    const colours = Array.from({ length: 24 }, (_, i): Colour => [(i * 37) % 256, (i * 91) % 256, (i * 13) % 256])
+    const colours = Array.from({ length: 20 }, (_, i): Colour => [(i * 37) % 256, (i * 91) % 256, (i * 13) % 256])
     for (const encode of Object.values(encoders)) {
       const { views } = await open(await encode(colours.map((colour) => paintPlain(97, 35, colour))))
-      assert.ok(views.length > 18, `${views.length} frames`)
+      assert.ok(views.length > 16, `${views.length} frames`)
       for (const { index, small, render } of views) {
         const colour = colours[index] as Colour
         assert.ok(isNear(colourOf(small, 0.5, 0.5), colour, 8), `${index} of ${colourOf(small, 0.5, 0.5)}`)
@@ -182,9 +185,9 @@ describe('animations', () => {
   })
 
   it('the frames before a broken one are chosen before the animation is refused', async () => {
-    const frames = Array.from({ length: 300 }, (_, i) => paintWaves(60, 40, i * 20))
+    const frames = Array.from({ length: 270 }, (_, i) => paintWaves(40, 30, i * 20))
     const bytes = (await encoders.WebP?.(frames)) ?? Buffer.alloc(0)
-    const picture = await openPicture(spoil(bytes, findWebpFrames(bytes)[280] ?? 0, 60))
+    const picture = await openPicture(spoil(bytes, findWebpFrames(bytes)[260] ?? 0, 60))
     assert.ok('passes' in picture)
     const passes = picture.passes()
     const { value: pass } = (await passes.next()) as IteratorYieldResult<Pass>

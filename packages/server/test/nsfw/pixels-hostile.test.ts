@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
-import { describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import {
   makeApng,
   makeFlickeringGif,
@@ -78,10 +78,10 @@ describe('pictures that take too much', () => {
     'a GIF of a huge canvas': () => makeFlickeringGif(5_000, 5_000, 2),
     'a JPEG of 2,000 scans': () => makeManyScanJpeg(500, 500, 2_000),
     'a large JPEG of 50 scans': () => makeManyScanJpeg(6_000, 6_000, 50),
-    'an APNG of 2,000 frames': () =>
+    'an APNG of 501 frames': () =>
       makeApng(
         { width: 1, height: 1 },
-        Array.from({ length: 2_000 }, () => ({ width: 1, height: 1, pixels: Buffer.alloc(4, 255) })),
+        Array.from({ length: 501 }, () => ({ width: 1, height: 1, pixels: Buffer.alloc(4, 255) })),
       ),
   }
   for (const [name, make] of Object.entries(tooMuch)) {
@@ -101,9 +101,12 @@ describe('pictures that take too much', () => {
     'a GIF of 500 frames': () => makeFlickeringGif(200, 200, 500),
     'a narrow GIF of 300 frames': () => makeFlickeringGif(120, 600, 300),
   }
-  for (const [name, make] of Object.entries(heavy)) {
+  // One process for all: its memory never shrinks, so that the last picture is measured with the largest before it.
+  const measured = Promise.withResolvers<Measured[]>()
+  before(() => measured.resolve(measure(Object.values(heavy).map((make) => make()))))
+  for (const [i, name] of Object.keys(heavy).entries()) {
     it(`${name} is scanned in bounded time and memory`, async () => {
-      const { frames, seconds, megabytes } = await measure(make())
+      const { frames = 0, seconds = 0, megabytes = 0 } = (await measured.promise)[i] ?? {}
       assert.ok(frames > 0)
       assert.ok(seconds < 20, `${seconds} seconds of a core`)
       assert.ok(megabytes < 400, `${megabytes} MB`)
@@ -114,7 +117,7 @@ describe('pictures that take too much', () => {
 describe('parts of pictures with random changes', () => {
   it('are cut or refused, also of second pictures and thumbnails', async () => {
     const [jpeg, png, gif] = await Promise.all([
-      toSharp(paintWaves(500, 460, 0))
+      toSharp(paintWaves(330, 300, 0))
         .jpeg()
         .toBuffer(),
       toSharp(paintWaves(130, 90, 3))
@@ -147,9 +150,13 @@ describe('parts of pictures with random changes', () => {
     for (let round = 0; round < 40; round++) {
       const step = 1 + Math.floor(next() * 90)
       const shades = Array.from({ length: 9 }, () => Math.floor(next() * 256))
-      const at = (x: number, y: number) => shades[(Math.floor(x / step) + Math.floor(y / step) * 2) % 9] ?? 0
       const pixels = Buffer.alloc(224 * 224 * 3)
-      for (let i = 0; i < pixels.length; i++) pixels[i] = at(Math.floor(i / 3) % 224, Math.floor(i / 672)) + (i % 7)
+      for (let y = 0, at = 0; y < 224; y++) {
+        for (let x = 0; x < 224; x++) {
+          const shade = shades[(Math.floor(x / step) + Math.floor(y / step) * 2) % 9] ?? 0
+          for (const end = at + 3; at < end; at++) pixels[at] = shade + (at % 7)
+        }
+      }
       const pick = () => sizes[Math.floor(next() * sizes.length)] ?? 1
       const size = { width: pick(), height: pick() }
       for (const { left, top, width, height } of findRegions(pixels, size)) {
@@ -179,18 +186,27 @@ async function assertUnscanned(bytes: Buffer, expected: string) {
   assert.notEqual(answer.reason, '')
 }
 
-/** Runs in a process of its own, so that the memory of the test process does not count. */
-async function measure(bytes: Buffer): Promise<{ frames: number; seconds: number; megabytes: number }> {
+type Measured = { frames: number; seconds: number; megabytes: number }
+
+/** Opens the pictures in a process of their own, so that the memory of the test process does not count. */
+async function measure(pictures: Buffer[]): Promise<Measured[]> {
   const module = new URL('open-views.ts', import.meta.url).href
   const script = `
     import { openViews } from ${JSON.stringify(module)}
     import { buffer } from 'node:stream/consumers'
-    const picture = await openViews(await buffer(process.stdin))
-    const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
-    const seconds = (userCPUTime + systemCPUTime) / 1e6
-    console.log(JSON.stringify({ frames: picture.views?.length ?? 0, seconds, megabytes: maxRSS / 1024 }))
+    const bytes = await buffer(process.stdin)
+    const measured = []
+    let at = 0
+    for (const length of ${JSON.stringify(pictures.map((bytes) => bytes.length))}) {
+      const before = process.cpuUsage()
+      const picture = await openViews(bytes.subarray(at, (at += length)))
+      const { user, system } = process.cpuUsage(before)
+      const megabytes = process.resourceUsage().maxRSS / 1024
+      measured.push({ frames: picture.views?.length ?? 0, seconds: (user + system) / 1e6, megabytes })
+    }
+    console.log(JSON.stringify(measured))
   `
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.end(bytes)
+  child.stdin.end(Buffer.concat(pictures))
   return JSON.parse(await text(child.stdout))
 }

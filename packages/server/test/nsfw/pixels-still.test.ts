@@ -82,7 +82,7 @@ describe('still pictures', () => {
       [40, 30],
       [224, 224],
       [900, 640],
-      [2100, 400],
+      [1300, 310],
     ] as const) {
       it(`${name} of ${width} x ${height} is squashed into both squares`, async () => {
         const within = name.includes('CMYK') ? 90 : 16
@@ -130,8 +130,8 @@ describe('still pictures', () => {
   it('one pixel and very narrow pictures are scanned', async () => {
     for (const [width, height] of [
       [1, 1],
-      [1, 9000],
-      [9000, 1],
+      [1, 3000],
+      [3000, 1],
       [3, 2],
     ] as const) {
       const whole = paintPlain(width, height, green)
@@ -156,7 +156,7 @@ describe('still pictures', () => {
       8: [b, d, a, c],
     }
     for (const [orientation, corners] of Object.entries(upright)) {
-      const stored = toSharp(paintQuarters(600, 300)).withMetadata({ orientation: Number(orientation) })
+      const stored = toSharp(paintQuarters(320, 230)).withMetadata({ orientation: Number(orientation) })
       const [frame, asStored] = await open(await stored.jpeg({ chromaSubsampling: '4:4:4' }).toBuffer())
       assert.ok(frame)
       // Viewers that ignore the orientation show the picture as it is stored.
@@ -168,7 +168,7 @@ describe('still pictures', () => {
   })
 
   it('a truncated picture is scanned as far as viewers show it, or refused', async () => {
-    const sound = paintWaves(800, 600, 0)
+    const sound = paintWaves(500, 400, 0)
     for (const format of ['jpeg', 'png', 'gif'] as const) {
       const bytes = await toSharp(sound)[format](leastEffort[format]).toBuffer()
       const [whole] = await open(bytes)
@@ -273,17 +273,17 @@ describe('still pictures', () => {
   it('a gamma is applied to each pixel before the picture becomes smaller', async () => {
     for (const gamma of [0.02, 1, 4, 10, 40]) {
       // Every third pixel of the left half is white, and every second one of the right half.
-      const light = (x: number, y: number) => (x < 450 ? (x + y) % 3 === 0 : (x + y) % 2 === 0)
+      const light = (x: number, y: number) => (x < 300 ? (x + y) % 3 === 0 : (x + y) % 2 === 0)
       const stored = (value: number) => Math.round(65_535 * (value / 255) ** (2.2 * gamma))
       const [dark, bright] = [stored(0), stored(240)]
-      const repeated = Buffer.alloc(900 * 6 * 2)
+      const repeated = Buffer.alloc(600 * 6 * 2)
       for (let y = 0, at = 0; y < 6; y++) {
-        for (let x = 0; x < 900; x++, at += 2) repeated.writeUInt16BE(light(x, y) ? bright : dark, at)
+        for (let x = 0; x < 600; x++, at += 2) repeated.writeUInt16BE(light(x, y) ? bright : dark, at)
       }
-      const rows = Buffer.alloc(900 * 900 * 2, repeated)
+      const rows = Buffer.alloc(600 * 600 * 2, repeated)
       const chunk = Buffer.alloc(4)
       chunk.writeUInt32BE(gamma * 100_000)
-      const options = { width: 900, height: 900, depth: 16, rows: toRows(rows, 1800) } as const
+      const options = { width: 600, height: 600, depth: 16, rows: toRows(rows, 1200) } as const
       const shown = await open(makePng({ ...options, before: [pngChunk('gAMA', chunk)] }))
       const halves = shown.map(({ small }) => [colourOf(small, 0.25, 0.5), colourOf(small, 0.75, 0.5)] as const)
       assert.ok(
@@ -296,8 +296,7 @@ describe('still pictures', () => {
   it('a PNG with an unusual gamma that is too large to apply it is refused', async () => {
     const chunk = Buffer.alloc(4)
     chunk.writeUInt32BE(200_000)
-    const rows = toRows(Buffer.alloc(3600 * 3600 * 3), 3600 * 3)
-    const bytes = makePng({ width: 3600, height: 3600, rows, before: [pngChunk('gAMA', chunk)] })
+    const bytes = makePng({ width: 3600, height: 3600, before: [pngChunk('gAMA', chunk)] })
     const refused = await openViews(bytes)
     assert.ok('unscanned' in refused && refused.unscanned === 'ScanLimitExceeded')
   })

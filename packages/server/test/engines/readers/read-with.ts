@@ -14,8 +14,14 @@ export const hasMember = (given: Given[], bytes: Buffer | string) =>
   given.some((member) => member.bytes.equals(Buffer.from(bytes)))
 
 /** Why a case that needs a program is skipped; false when the program is installed. */
-export const lacks = (program: string, option = '--version') =>
-  spawnSync(program, [option]).error === undefined ? false : `${program} is not installed`
+export function lacks(program: string, option = '--version'): string | false {
+  const isInstalled = installed.get(program) ?? spawnSync(program, [option]).error === undefined
+  installed.set(program, isInstalled)
+  return isInstalled ? false : `${program} is not installed`
+}
+
+/** Programs that were looked for, so that each is started for it once. */
+const installed = new Map<string, boolean>()
 
 export const run = (
   program: string,
