@@ -60,7 +60,7 @@ describe('the guides', { skip: alreadyTested || skip, concurrency: true }, () =>
         if (name !== undefined) writeFileSync(join(dir, name), toHere(text))
         else if (takes(block)) {
           const { language: kind = '', text: shown = '' } = blocks[n + 1] ?? {}
-          requireSame(await terminal.type(saveNpm(toHere(text))), kind, toHere(shown))
+          requireSame(await terminal.type(saveNpm(toHere(text), import.meta.filename)), kind, toHere(shown))
           typed++
         } else if (['js', 'python'].includes(language)) assert.fail(`It has no file name, so nothing runs it:\n${text}`)
       }

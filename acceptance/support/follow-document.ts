@@ -73,12 +73,12 @@ export function followDocument({ documents, test: file, dir, env, values, before
     // Only the shell has what an earlier command exports.
     const hasExports = steps.some(({ command }) => command.startsWith('export '))
     const see = (typed: string) =>
-      (hasExports ? undefined : runRepeated(typed, { env: blockEnv, cwd: dir })) ?? terminal.see(typed)
+      (hasExports ? undefined : runRepeated(typed, { env: blockEnv, cwd: dir, test: file })) ?? terminal.see(typed)
     let own: RunningService | undefined
     try {
       for (const [n, { command, shown }] of steps.entries()) {
         if (n > 0) await prepare(command)
-        const typed = saveNpm(output.toReal(toHere(command)))
+        const typed = saveNpm(output.toReal(toHere(command)), file)
         if (!isStart(command)) requireSame(command, shown, await see(typed))
         else {
           if (settings === undefined) await service?.stop()

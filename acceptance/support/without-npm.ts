@@ -7,22 +7,26 @@ const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import
 }
 /** Without `exec`, which would replace the shell of the test. */
 const assay = scripts.assay.replace(/^exec /, '')
-/** Parts of commands that documents show, and what npm runs for them. */
-const commands: [shown: RegExp, run: string][] = [
-  [/\bnpm run --silent assay -- /g, `${assay} `],
-  [/\bnpm start$/g, `sh -c '${scripts.start}'`],
-  [/\bnpx node /g, 'node '],
+const readme = 'acceptance/documents/readme.test.ts'
+const operating = 'acceptance/documents/operating.test.ts'
+const guides = 'acceptance/documents/guides.test.ts'
+/** Parts of commands that documents show, what npm runs for them, and the test that runs the first of them through npm. */
+const commands: [shown: RegExp, run: string, test: string][] = [
+  [/\bnpm run --silent assay -- /g, `${assay} `, operating],
+  [/\bnpm run assay -- /g, `${assay} `, readme],
+  [/\bnpm start$/g, `sh -c '${scripts.start}'`, operating],
+  [/\bnpx node /g, 'node ', guides],
 ]
 const seen = new Set<RegExp>()
 
 /**
- * Replaces npm in a command by what npm runs: npm takes as much processor time as the operator's program. In each test
- * process, the first command of a kind runs through npm.
+ * Replaces npm in a command by what npm runs: npm takes as much processor time as the operator's program. One test types
+ * the first command of a kind through npm.
  */
-export function saveNpm(command: string): string {
-  return commands.reduce((typed, [shown, run]) => {
+export function saveNpm(command: string, testFile: string): string {
+  return commands.reduce((typed, [shown, run, test]) => {
     if (typed.search(shown) < 0) return typed
-    const isFirst = !seen.has(shown)
+    const isFirst = testFile.endsWith(test) && !seen.has(shown)
     seen.add(shown)
     return isFirst ? typed : typed.replaceAll(shown, run)
   }, command)
@@ -35,15 +39,16 @@ const plain = new RegExp(`^(?:(${assignment}) )?${assay} ((?:${word})(?: +(?:${w
 const known = new Set<string>()
 
 /**
- * Runs a command of the operator's program in the process that commands of this test file share, if a command of the
- * same name has run as a program of its own before. Returns undefined where a shell has to run it.
+ * Runs a command of the operator's program in the process that commands of this test file share. Returns undefined where
+ * a shell has to run it: in the test that types all commands of the operator, the first one of each name is a program of
+ * its own.
  */
-export function runRepeated(typed: string, { env, cwd }: { env: NodeJS.ProcessEnv; cwd: string }) {
+export function runRepeated(typed: string, { env, cwd, test }: { env: NodeJS.ProcessEnv; cwd: string; test: string }) {
   const [, setting, words = ''] = plain.exec(typed.replaceAll(/\\\n\s*/g, '')) ?? []
   const args = [...words.matchAll(new RegExp(word, 'g'))].map(([found]) => found.replaceAll('"', ''))
   const [name = ''] = args
   if (name === '') return undefined
-  if (!known.has(name)) {
+  if (test.endsWith(operating) && !known.has(name)) {
     known.add(name)
     return undefined
   }

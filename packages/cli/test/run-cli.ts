@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { runShared } from '../../../acceptance/support/shared-commands.ts'
 import { openFakeServer } from '../../client/test/fake-server.ts'
 
 export const mainFile = fileURLToPath(new URL('../src/main.ts', import.meta.url))
@@ -44,7 +45,7 @@ export async function openFakeCli(t: TestContext, react: Parameters<typeof openF
   const fake = await openFakeServer(t, react)
   const env = newEnv(cwd, { ASSAY_URL: fake.url, ASSAY_API_KEY: 'key' })
   const start = (args: string[], options: RunOptions = {}) => startCli(args, { cwd, env, ...options })
-  const run = (...args: string[]) => start(args).ended
+  const run = (...args: string[]) => runCli(args, { cwd, env })
   return { cwd, env, fake, start, run }
 }
 
@@ -57,7 +58,16 @@ export function startCli(args: string[], { input, isInputOpen = false, stdout, .
   return collect(child)
 }
 
-export const runCli = (args: string[], options: RunOptions = {}): Promise<CliResult> => startCli(args, options).ended
+/**
+ * Runs a command to its end. Commands of a test file share a process, because most of the processor time of a command is
+ * that of its start. A command with input, output or a user of its own gets a process, as does one that comes while
+ * another one runs.
+ */
+export function runCli(args: string[], options: RunOptions = {}): Promise<CliResult> {
+  const { env = process.env, cwd, ...own } = options
+  const isPlain = cwd !== undefined && Object.keys(own).length === 0
+  return (isPlain ? runShared(mainFile, { args, env, cwd }) : undefined) ?? startCli(args, options).ended
+}
 
 /** Runs a shell command in a pseudo-terminal, whose output contains standard error as well. */
 export function startInTerminal(command: string, env: NodeJS.ProcessEnv, cwd?: string) {
