@@ -216,8 +216,9 @@ describe('two API nodes and a worker', { skip: lacking || alreadyTested || lacks
     const answer = first().sendUrl('malware', 'scan', `${origin.url}/slow`)
     await waitUntil('the worker to fetch it', () => held.length === 1)
     const other = await cluster.start('worker', withoutImages)
+    const fetched = held.length
     await worker.stop('SIGKILL')
-    await waitUntil('the other worker to fetch it', () => held.length === 2)
+    await waitUntil('the other worker to fetch it', () => held.length > fetched)
     held.splice(0).at(-1)?.end(eicar)
     assert.deepEqual(toVerdict(await answer).signals, [eicarSignal])
     assert.equal((await first().readSpent()) - before, 1)

@@ -87,7 +87,7 @@ export function testBrokenUploads(service: Service) {
     await assertProblem(answer, { status: 400, kind: 'malformed-request' })
   })
 
-  test('a thousand clients that disconnect during an upload leave no socket open and no error in the log', async () => {
+  test('400 clients that disconnect during an upload leave no socket open and no error in the log', async () => {
     await assertAlive()
     const before = await countSockets()
     const form = toForm([filePart(Buffer.alloc(70_000, 'x'))])
@@ -100,7 +100,7 @@ export function testBrokenUploads(service: Service) {
       if (index % 2 === 0) connection.reset()
       else connection.leave()
     }
-    for (let done = 0; done < 1000; done += 50) {
+    for (let done = 0; done < 400; done += 50) {
       await Promise.all(Array.from({ length: 50 }, (_, index) => abandon(index)))
     }
     await assertAlive()

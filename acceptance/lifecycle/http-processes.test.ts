@@ -198,7 +198,7 @@ suite('two HTTP processes', () => {
   test('scan content of every size, and what is inside of it', async () => {
     const { key } = await createAccount()
     const [connection] = await openPair(service.url, key)
-    for (const bytes of [100_000, 600_000, 3_000_000]) {
+    for (const bytes of [100_000, 600_000, 1_500_000]) {
       const clean = await connection.scan(randomBytes(bytes))
       assert.match(clean.body, new RegExp(`"status":"clean","content_length":${bytes},`))
       const threat = await connection.scan(newZip([{ name: 'padding', data: randomBytes(bytes) }, eicarMember]))
@@ -287,13 +287,13 @@ suite('two HTTP processes', () => {
     const [clamd = 0] = findChildren(service.pid, 'clamd --config-file')
     process.kill(clamd, 'SIGSTOP')
     // More than may be scanned at once: some hold a place among the large scans, others wait for one.
-    const lost = Array.from({ length: 8 }, () => openConnection(service.url, key).scan(randomBytes(2_000_000)))
+    const lost = Array.from({ length: 8 }, () => openConnection(service.url, key).scan(randomBytes(1_200_000)))
     const results = Promise.allSettled(lost)
     const memory = async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${service.metricsPort}/metrics`)).text()
       return Number(/^assay_content_memory_bytes\{.*\} (\d+)$/m.exec(metrics)?.[1])
     }
-    await waitUntil('all content to arrive', async () => (await memory()) >= 16_000_000)
+    await waitUntil('all content to arrive', async () => (await memory()) >= 9_600_000)
     const before = listHttpProcesses(service)
     const replaced = replaceProcesses(service, before)
     try {
@@ -302,7 +302,7 @@ suite('two HTTP processes', () => {
       process.kill(clamd, 'SIGCONT')
     }
     const answers = await Promise.all(
-      Array.from({ length: 4 }, () => openConnection(service.url, key).scan(randomBytes(2_000_000))),
+      Array.from({ length: 4 }, () => openConnection(service.url, key).scan(randomBytes(1_200_000))),
     )
     assert.equal(count(answers, 201), 4)
     assert.equal(await readSpent(key), 4)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { hash, randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
@@ -44,45 +44,38 @@ async function openInstallation(t: TestContext) {
 }
 
 describe('the master key of a backup', () => {
-  test('is not rotated while the backup is made', async (t) => {
-    const { config, folder, backup, commitRotation } = await openInstallation(t)
+  test('is not rotated meanwhile, and is the one that the tables belong to, also after an interrupted rotation', async (t) => {
+    const { config, folder, backup, next, commitRotation } = await openInstallation(t)
     const options = { withMasterKey: true, signal, onTable() {}, note: commitRotation }
     const made = writeBackup(config, backup, options, silentLog)
     await assert.rejects(made, isMistake(/rotated during the backup: no backup was made/))
     assert.deepEqual(readdirSync(folder), ['data'])
-  })
 
-  test('is the one that the tables belong to, also after a rotation that was interrupted', async (t) => {
-    const { config, backup, next, commitRotation } = await openInstallation(t)
-    await commitRotation()
     const manifest = await writeBackup(config, backup, { withMasterKey: true, signal, onTable() {} }, silentLog)
     assert.equal(manifest.masterKeyId, next.id)
     const saved = readFileSync(join(backup, 'master.key'), 'utf8')
     assert.equal(makeMasterKey(Buffer.from(saved, 'hex')).id, next.id)
   })
 
-  test('is compared with the manifest before a restore', async (t) => {
-    const { config, folder, backup } = await openInstallation(t)
+  test('is compared with the manifest before a restore, and does not replace a key in the data directory', async (t) => {
+    const { config, folder, backup, keyFile } = await openInstallation(t)
     await writeBackup(config, backup, { withMasterKey: true, signal, onTable() {} }, silentLog)
+    const changed = join(folder, 'changed')
+    cpSync(backup, changed, { recursive: true })
     const other = randomBytes(32)
-    writeFileSync(join(backup, 'master.key'), other.toString('hex'))
-    const manifestFile = join(backup, 'manifest.json')
+    writeFileSync(join(changed, 'master.key'), other.toString('hex'))
+    const manifestFile = join(changed, 'manifest.json')
     const manifest = JSON.parse(readFileSync(manifestFile, 'utf8'))
     manifest.files['master.key'] = hash('sha256', other.toString('hex'))
     writeFileSync(manifestFile, JSON.stringify(manifest))
     const empty = { ...config, dataDir: join(folder, 'empty') }
-    const restored = restoreBackup(empty, backup, { hasLostKey: false }, silentLog)
+    const refused = restoreBackup(empty, changed, { hasLostKey: false }, silentLog)
     const expected = `contains the master key ${makeMasterKey(other).id}, but .* sealed with ${manifest.masterKeyId}`
-    await assert.rejects(restored, isMistake(new RegExp(expected)))
+    await assert.rejects(refused, isMistake(new RegExp(expected)))
     assert(!existsSync(empty.dataDir))
-  })
 
-  test('does not replace a key that is in the data directory', async (t) => {
-    const { config, backup, keyFile } = await openInstallation(t)
-    await writeBackup(config, backup, { withMasterKey: true, signal, onTable() {} }, silentLog)
-    const other = randomBytes(32).toString('hex')
-    writeFileSync(keyFile, other)
+    writeFileSync(keyFile, other.toString('hex'))
     await restoreBackup(config, backup, { hasLostKey: true }, silentLog)
-    assert.equal(readFileSync(keyFile, 'utf8'), other)
+    assert.equal(readFileSync(keyFile, 'utf8'), other.toString('hex'))
   })
 })

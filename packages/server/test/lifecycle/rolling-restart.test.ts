@@ -9,7 +9,7 @@ import { waitUntil } from '../../../../acceptance/support/wait-until.ts'
 import { openTestDatabase } from '../support/test-database.ts'
 
 const apiKey = 'rolling-restart-key'
-const pauseMs = 100
+const pauseMs = 180
 
 test('two services are restarted one after the other under load, and no request is lost', async () => {
   const database = await openTestDatabase()

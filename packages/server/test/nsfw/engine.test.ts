@@ -20,7 +20,10 @@ const tiny = await openTinyModel({ after })
 
 test('a picture gets scores that sum to 1, and the engine says what it is', async (t) => {
   const { engine } = await openTestEngine(t, { profile: 'thorough' })
-  const report = await engine.classify(toContent(await newLandscape().jpeg().toBuffer()), noAbort)
+  const report = await engine.classify(
+    toContent(await newLandscape({ width: 400, height: 300 }).jpeg().toBuffer()),
+    noAbort,
+  )
   assert.equal('frames' in report && report.isAnimated, false)
   const [{ index, clean, pornography, sexy }, ...others] = getFrames(report)
   assert.ok(others.length > 0)
@@ -34,7 +37,7 @@ test('a picture gets scores that sum to 1, and the engine says what it is', asyn
 })
 
 test('every chosen frame has its own scores; content that is not a picture is never clean, and the process stays', async (t) => {
-  const { engine, pids } = await openTestEngine(t)
+  const { engine, pids } = await openTestEngine(t, { models: [tiny] })
   const before = pids()
   const report = await engine.classify(toContent(await newAnimation()), noAbort)
   const frames = getFrames(report)
@@ -97,7 +100,7 @@ test('processes are started as work comes, and all but one end when it is done',
   // The first picture waits for the second process.
   const second = waitFor(() => pids().length === 2)
   const reports = await Promise.all(
-    Array.from({ length: 16 }, () =>
+    Array.from({ length: 6 }, () =>
       engine.classify(
         toContent(picture, () => second),
         noAbort,
@@ -114,11 +117,11 @@ test('all processes but one are pinned to a core each, and a replacement takes t
   const usable = readCores('self')
   if (usable.length < 2) return t.diagnostic('there is one core')
   const { engine, pids } = await openTestEngine(t, { models: [tiny], processes: usable.length })
-  const fill = () =>
-    Promise.all(Array.from({ length: usable.length * 5 }, () => engine.classify(toContent(picture), noAbort)))
   const check = async () => {
-    await fill()
-    await waitFor(() => pids().length === usable.length)
+    // Pictures that wait for all processes start them.
+    const started = waitFor(() => pids().length === usable.length)
+    const contents = Array.from({ length: usable.length + 1 }, () => toContent(picture, () => started))
+    await Promise.all(contents.map((content) => engine.classify(content, noAbort)))
     const places = pids().map(readCores)
     const kept = places.filter(({ length }) => length === 1).flat()
     assert.deepEqual([places.length - kept.length, new Set(kept).size], [1, usable.length - 1])
