@@ -137,6 +137,17 @@ test('a member that 7-Zip takes for the end is not overlooked', async () => {
   assert.deepEqual((await unpack(tar)).doubts, ['UnsupportedContainer'])
 })
 
+test('a zip behind other bytes is read by 7-Zip where its members are compressed with LZMA', async () => {
+  const zip = Buffer.from(
+    'UEsDBD8AAgAOAAAAIVyoHcSPJwAAADMAAAAFAAAAYS50eHQJBAUAXQAAgAAAMIgJBtPF4xpHgC+HKcnBFrUhBCyRq9X///zkoABQ' +
+      'SwECPwM/AAIADgAAACFcqB3EjycAAAAzAAAABQAAAAAAAAAAAAAAgAEAAAAAYS50eHRQSwUGAAAAAAEAAQAzAAAASgAAAAAA',
+    'base64',
+  )
+  const { given, doubts } = await unpack(Buffer.concat([Buffer.from('<p>A page.</p>\n'), zip]))
+  assert.ok(given.some(({ bytes }) => bytes.toString() === 'a hidden member, '.repeat(3)))
+  assert.deepEqual(doubts, [])
+})
+
 test('bytes behind a zip, and around a container in a program, are given and raise no doubt', async () => {
   const tail = Buffer.alloc(5000, 'signature')
   const program = Buffer.concat([Buffer.from('#!/bin/sh\nexit\n'), await writeArchive(['-t7z', '-m0=BZip2']), tail])

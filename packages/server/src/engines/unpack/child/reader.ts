@@ -39,6 +39,8 @@ export type Reader = {
   recognizes(source: Source): boolean
   /** Never throws for bad bytes: those are a doubt. */
   read(source: Source, members: Members): Promise<Reading>
+  /** 7-Zip's name of the format, for a reader that recognises content of which the head tells nothing. */
+  unpackAs?: string
 }
 
 /** Whether the bytes of a signature stand at a position. */

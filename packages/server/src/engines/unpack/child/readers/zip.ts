@@ -33,6 +33,7 @@ export const zipReader: Reader = {
   recognizes: (source) =>
     beginsAsZip(source) || findEndRecords(source, Math.max(0, source.bytes - tailBytes), 1).length > 0,
   read: readZip,
+  unpackAs: 'zip',
 }
 
 const beginsAsZip = (source: Source) => heads.some((head) => hasSignature(source, head))
