@@ -21,7 +21,7 @@ after(() => {
 // A file with a top-level await may register more tests after Node has run the hook above.
 beforeEach(() => clearTimeout(timer))
 // Handlers of the `exit` event end the services of the test; without this line a signal would skip them.
-// One that fails, as of a browser that is just starting, must not keep the others from ending theirs.
+// A handler that fails, as of a browser that is just starting, must not keep the others from ending theirs.
 process.once('SIGTERM', () => {
   for (const handle of process.rawListeners('exit')) {
     try {

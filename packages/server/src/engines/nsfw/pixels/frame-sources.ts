@@ -37,7 +37,7 @@ export type FrameSource = {
 
 export type Size = { width: number; height: number }
 
-/** What all sources of a single frame have in common. */
+/** Properties that all sources of a single frame share. */
 export const singleFrame = { frames: 1, framesPerPass: 1, heldBytes: 0 }
 
 /** Frames of one pass: they take 50 MB in the small shape and 90 MB in the large one. */

@@ -95,7 +95,7 @@ async function readStart(source: Source, members: Members, readWithSevenZip: Rea
   const byReader = left.flatMap(({ unpackAs }) => unpackAs ?? [])
   const types = new Set([...byHead, ...byReader, ...listTypesByTail(source)])
   for (const type of types) readings.push(await readWithSevenZip(source, type))
-  // What a reader leaves to 7-Zip and 7-Zip is not asked for was not scanned.
+  // Members that a reader leaves to 7-Zip were not scanned where 7-Zip is not asked.
   if (left.length > 0 && types.size === 0) readings.push({ accounted: [], doubts: ['UnsupportedContainer'] })
   return readings
 }
