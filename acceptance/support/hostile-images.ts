@@ -167,7 +167,7 @@ export const makeZeroSized = (): Record<string, Buffer> => ({
 export const withArchiveBehind = (picture: Buffer): Buffer =>
   Buffer.concat([picture, Buffer.from('PK\x05\x06'), Buffer.alloc(18)])
 
-/** What a decoder shows does not depend on the effort of the compression. */
+/** The lowest effort of compression: decoders show the same pixels with any. */
 const leastEffort = { level: 1 }
 
 const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])

@@ -79,24 +79,24 @@ function countUnseen(members: Members): { members: Members; getBytes(): number }
 /** The readings of content by its start: of each reader that recognises it, and of 7-Zip where no reader knows it. */
 async function readStart(source: Source, members: Members, readWithSevenZip: ReadWithSevenZip): Promise<Reading[]> {
   const readings: Reading[] = []
-  const left: Reader[] = []
+  const unfinished: Reader[] = []
   for (const reader of readers) {
     if (!reader.recognizes(source)) continue
     const reading = await reader.read(source, members)
     // A reader that accounts for nothing has found that the content is of another kind.
     if (reading.accounted.length + reading.doubts.length > 0 || reading.needsSevenZip === true) readings.push(reading)
-    if (reading.needsSevenZip === true) left.push(reader)
+    if (reading.needsSevenZip === true) unfinished.push(reader)
   }
-  const needsSevenZip = readings.length === 0 || left.length > 0
+  const needsSevenZip = readings.length === 0 || unfinished.length > 0
   // A reader of text may understand the content as well, because some containers begin with text.
   const formats = listContainerFormats(source.read(0, headBytes)).filter((format) => needsSevenZip || !format.hasReader)
   const byHead = formats.flatMap(({ unpackAs }) => unpackAs ?? [])
   // A zip behind other bytes is recognised by its end alone.
-  const byReader = left.flatMap(({ unpackAs }) => unpackAs ?? [])
+  const byReader = unfinished.flatMap(({ unpackAs }) => unpackAs ?? [])
   const types = new Set([...byHead, ...byReader, ...listTypesByTail(source)])
   for (const type of types) readings.push(await readWithSevenZip(source, type))
   // Members that a reader leaves to 7-Zip were not scanned where 7-Zip is not asked.
-  if (left.length > 0 && types.size === 0) readings.push({ accounted: [], doubts: ['UnsupportedContainer'] })
+  if (unfinished.length > 0 && types.size === 0) readings.push({ accounted: [], doubts: ['UnsupportedContainer'] })
   return readings
 }
 

@@ -169,7 +169,7 @@ async function* withoutGitHeader(pieces: AsyncIterable<Buffer>): AsyncGenerator<
 
 /** Chance makes a stream of fewer bytes. */
 const minDamagedBytes = 32
-/** Of a longer damaged stream only the start is scanned: it leaves a doubt anyway. */
+/** Longest damaged stream that is scanned whole. A longer one is scanned at its start and leaves a doubt anyway. */
 const maxDamagedBytes = 2 ** 20
 
 /**
