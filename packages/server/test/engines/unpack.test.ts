@@ -146,6 +146,9 @@ test('a zip behind other bytes is read by 7-Zip where its members are compressed
   const { given, doubts } = await unpack(Buffer.concat([Buffer.from('<p>A page.</p>\n'), zip]))
   assert.ok(given.some(({ bytes }) => bytes.toString() === 'a hidden member, '.repeat(3)))
   assert.deepEqual(doubts, [])
+  // Of several zips, 7-Zip reads one.
+  const joined = await unpack(Buffer.concat([newZip([{ method: 0 }]), Buffer.from('between'), zip]))
+  assert.deepEqual(joined.doubts, ['UnsupportedContainer'])
 })
 
 test('bytes behind a zip, and around a container in a program, are given and raise no doubt', async () => {

@@ -217,3 +217,12 @@ export function namesEncryptedParts(source: Source, entry: ZipEntry, local: Loca
     return false
   }
 }
+
+/** Methods of compression that programs know. */
+const knownMethods = new Set([0, 1, 6, 8, 9, 12, 14, 20, 93, 95, 96, 97, 98, 99])
+/** Whether a local header that no directory names may be one: its data lies within the content. */
+export const isPlausible = (local: LocalEntry, source: Source) =>
+  knownMethods.has(local.method) &&
+  local.rawName.length > 0 &&
+  local.dataAt <= source.bytes &&
+  local.dataAt + local.packedBytes <= source.bytes

@@ -7,6 +7,7 @@ import {
   descriptorMark,
   type EndRecord,
   findEndRecords,
+  isPlausible,
   type LocalEntry,
   localMark,
   namesEncryptedParts,
@@ -48,6 +49,8 @@ type Zip = {
   /** ClamAV reads the same members from the same bytes. */
   isPlain: boolean
   needsSevenZip: boolean
+  /** Several zips, or members that no directory names: 7-Zip gives those of one. */
+  isJoined: boolean
   /** Readings that were given, as position, size and method. */
   given: Set<string>
 }
@@ -61,6 +64,7 @@ async function readZip(source: Source, members: Members): Promise<Reading> {
     isAmbiguous: false,
     isPlain: true,
     needsSevenZip: false,
+    isJoined: false,
     given: new Set(),
   }
   const ends = findEndRecords(source, 0, maxEndRecords)
@@ -70,11 +74,13 @@ async function readZip(source: Source, members: Members): Promise<Reading> {
   for (const { entry, local } of pairs) checkAgreement(zip, entry, local)
   for (const { local } of pairs) if (local !== undefined) accountHeader(zip, local)
   const strays = findStrayHeaders(zip, pairs)
-  zip.isPlain &&= strays.length === 0 && !zip.isAmbiguous
+  zip.isJoined ||= strays.length > 0
+  zip.isPlain &&= !zip.isJoined && !zip.isAmbiguous
   for (const { entry, local } of pairs) if (local !== undefined) await giveBoth(zip, entry, local)
   for (const local of strays) await giveStray(zip, local)
   // A zip without an end record was cut off: programs differ in what they make of it.
-  if (zip.isAmbiguous || ends.length === 0) zip.doubts.add('UnsupportedContainer')
+  if (zip.isAmbiguous || ends.length === 0 || (zip.isJoined && zip.needsSevenZip))
+    zip.doubts.add('UnsupportedContainer')
   const { accounted, needsSevenZip } = zip
   return { accounted, doubts: [...zip.doubts], needsSevenZip }
 }
@@ -90,7 +96,7 @@ function listMembers(zip: Zip, ends: EndRecord[]): Pair[] {
   const data: Range[] = []
   for (const end of ends.toReversed()) {
     if (data.some((range) => range.start <= end.at && end.end <= range.end)) continue
-    if (pairs.length > 0) zip.isPlain = false
+    if (pairs.length > 0) zip.isJoined = true
     for (const entry of listEntries(zip, end, end === ends.at(-1))) {
       const local = readLocal(zip.source, entry.headerAt)
       pairs.push({ entry, local })
@@ -236,13 +242,6 @@ function findStrayHeaders(zip: Zip, pairs: Pair[]): LocalEntry[] {
   }
   return strays
 }
-
-const knownMethods = new Set([0, 1, 6, 8, 9, 12, 14, 20, 93, 95, 96, 97, 98, 99])
-const isPlausible = (local: LocalEntry, source: Source) =>
-  knownMethods.has(local.method) &&
-  local.rawName.length > 0 &&
-  local.dataAt <= source.bytes &&
-  local.dataAt + local.packedBytes <= source.bytes
 
 /** Stored and deflated. Of bzip2, ClamAV reads the first stream alone. */
 const clamAvMethods = new Set([0, 8])
